@@ -1,0 +1,56 @@
+"""The right cores, memory and disk for every Parsl task, without anyone guessing.
+
+Public names are resolved when first used: importing this package loads neither
+parsl nor numpy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from .version import __version__
+
+if TYPE_CHECKING:
+    from .model import Kind, Outcome, Resources, ResourcesExhausted, TaskInfo
+    from .strategies import PerKind, Predictor, Proposal, Setting, Strategy
+
+_HOMES = {
+    "Kind": ".model",
+    "Outcome": ".model",
+    "Resources": ".model",
+    "ResourcesExhausted": ".model",
+    "TaskInfo": ".model",
+    "PerKind": ".strategies",
+    "Predictor": ".strategies",
+    "Proposal": ".strategies",
+    "Setting": ".strategies",
+    "Strategy": ".strategies",
+}
+
+__all__ = [
+    "Kind",
+    "Outcome",
+    "PerKind",
+    "Predictor",
+    "Proposal",
+    "Resources",
+    "ResourcesExhausted",
+    "Setting",
+    "Strategy",
+    "TaskInfo",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(home, __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,37 @@
+"""The values everybody speaks in: frozen, standard library only.
+
+A user's call becomes a `TaskInfo`; the sizer turns it into an `Attempt` with an
+allocation (`Amounts`); what comes back is an `Outcome` with its `Ending` and
+`Usage`. Learning, archive and report consume outcomes and nothing else.
+"""
+
+from .errors import ResourcesExhausted, SizerError, TraceError, UnknownStrategy
+from .nodes import Node, NodeGroup
+from .outcome import Ending, Outcome, Usage
+from .resources import NOTHING, Amounts, Kind, Resources, exceeded
+from .task import Attempt, TaskInfo
+from .units import MB, format_amount, is_bytes, parse_amount, parse_amounts
+
+__all__ = [
+    "MB",
+    "NOTHING",
+    "Amounts",
+    "Attempt",
+    "Ending",
+    "Kind",
+    "Node",
+    "NodeGroup",
+    "Outcome",
+    "Resources",
+    "ResourcesExhausted",
+    "SizerError",
+    "TaskInfo",
+    "TraceError",
+    "UnknownStrategy",
+    "Usage",
+    "exceeded",
+    "format_amount",
+    "is_bytes",
+    "parse_amount",
+    "parse_amounts",
+]

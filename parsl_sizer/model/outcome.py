@@ -1,0 +1,46 @@
+"""How an attempt ended and what it used: the one type that everything after a run consumes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from .resources import NOTHING, Amounts, Kind
+from .task import Attempt
+
+
+class Ending(str, Enum):
+    """How an attempt ended. Only EXHAUSTED calls for a larger allocation."""
+
+    DONE = "done"
+    RAISED = "raised"
+    EXHAUSTED = "exhausted"
+    LOST = "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What an attempt was measured to use. What could not be measured is absent.
+
+    Of an attempt that did not finish, a peak is a lower bound.
+    """
+
+    peak: Amounts = field(default_factory=dict)
+    wall_s: float = 0.0
+    cpu_s: float | None = None
+    series: tuple[tuple[float, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of an attempt."""
+
+    attempt: Attempt
+    ending: Ending
+    ended_at: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    exhausted: frozenset[Kind] = NOTHING
+    overran: bool = False
+    host: str | None = None
+    isolation: str | None = None
+    layers: tuple[str, ...] = ()

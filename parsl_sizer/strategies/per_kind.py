@@ -1,0 +1,86 @@
+"""From one number to an allocation: a predictor for each kind of resource."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from parsl_sizer.model import Ending, Kind, Outcome, Resources, TaskInfo, format_amount
+
+from .base import Predictor, Proposal
+
+
+class PerKind:
+    """A strategy made of one independent :class:`Predictor` per kind.
+
+    Only the kind that ran out grows. With ``together=True`` all kinds step
+    together when any of them runs out, as seed 000's bucketing does.
+
+    >>> class Median(Predictor):
+    ...     def predict(self, task, largest):
+    ...         return 2e9
+    >>> strategy = PerKind({Kind.MEMORY: Median()})
+    >>> strategy.propose(TaskInfo(1, "align"), [], Resources(memory=64e9))
+    Proposal(amounts={<Kind.MEMORY: 'memory'>: 2000000000.0}, why='memory 2 GB: Median')
+    """
+
+    def __init__(self, predictors: Mapping[Kind, Predictor], *, together: bool = False) -> None:
+        self.predictors = dict(predictors)
+        self.together = together
+
+    @classmethod
+    def of(
+        cls, kinds: Sequence[Kind], make: Callable[[Kind], Predictor], *, together: bool = False
+    ) -> PerKind:
+        """The strategy with `make(kind)` for each kind."""
+        return cls({kind: make(kind) for kind in kinds}, together=together)
+
+    def propose(self, task: TaskInfo, failures: Sequence[Outcome], largest: Resources) -> Proposal:
+        amounts: dict[Kind, float] = {}
+        reasons: list[str] = []
+        for kind, predictor in self.predictors.items():
+            amounts[kind], reason = self._amount(kind, predictor, task, failures, largest[kind])
+            reasons.append(f"{kind.value} {format_amount(kind, amounts[kind])}: {reason}")
+        return Proposal(amounts, "; ".join(reasons))
+
+    def _amount(
+        self,
+        kind: Kind,
+        predictor: Predictor,
+        task: TaskInfo,
+        failures: Sequence[Outcome],
+        largest: float,
+    ) -> tuple[float, str]:
+        if failures:
+            last = failures[-1]
+            held = last.attempt.allocation.get(kind, largest)
+            if kind not in last.exhausted and not (self.together and last.exhausted):
+                return min(held, largest), "as before"
+            failed = [
+                outcome.attempt.allocation.get(kind, largest)
+                for outcome in failures
+                if self.together or kind in outcome.exhausted
+            ]
+            amount = predictor.grow(task, failed, largest)
+            if amount is None or not amount > held:
+                return largest, "the largest node"
+            return min(amount, largest), f"{format_amount(kind, held)} was too small"
+        amount = predictor.predict(task, largest)
+        if amount is None:
+            requested = task.requested.get(kind)
+            if requested is None:
+                return largest, "nothing known yet"
+            return min(requested, largest), "the user's request"
+        return min(amount, largest), predictor.why(task, amount)
+
+    def learn(self, outcome: Outcome) -> None:
+        task, usage = outcome.attempt.task, outcome.usage
+        if outcome.ending is Ending.DONE:
+            for kind, predictor in self.predictors.items():
+                peak = usage.peak.get(kind)
+                if peak is not None:
+                    predictor.observe(task, peak, usage.wall_s)
+        elif outcome.ending is Ending.EXHAUSTED:
+            for kind in outcome.exhausted:
+                if kind in self.predictors:
+                    allocated = outcome.attempt.allocation[kind]
+                    self.predictors[kind].observe_failure(task, allocated, usage.wall_s)
