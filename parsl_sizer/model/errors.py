@@ -43,7 +43,8 @@ def _described(outcome: Outcome) -> str:
     parts = []
     for kind in sorted(outcome.exhausted):
         peak = outcome.usage.peak.get(kind)
-        allocated = format_amount(kind, outcome.attempt.allocation[kind])
+        held = outcome.attempt.allocation.get(kind)
+        allocated = "without limit" if held is None else format_amount(kind, held)
         used = f", used {format_amount(kind, peak)}" if peak is not None else ""
         parts.append(f"{kind.value} {allocated}{used}")
     return f"attempt {outcome.attempt.number}: {', '.join(parts)}"

@@ -27,11 +27,14 @@ class TaskInfo:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One run of a task within an allocation; a kind absent from it is not controlled."""
+    """One run of a task within an allocation; a kind absent from it is not controlled.
+
+    The `str` of `why` is the sentence that explains the allocation.
+    """
 
     task: TaskInfo
     number: int
     allocation: Amounts
     node: str | None = None
-    why: str = ""
+    why: object = ""
     launched_at: float = 0.0

@@ -1,0 +1,38 @@
+"""The decision loop. Pure: no clock, no I/O, no thread.
+
+Drivers report events: a task was `Submitted`, a node `Joined` or `Left`, an attempt
+`Started` or `Ended`. The `Sizer` asks `Categories` how large each attempt must be,
+lets it wait in the queue until the ledger finds room, and answers with actions:
+`Launch` an attempt, `Settle` a task. Every `Outcome` goes back to `Categories`, and
+so to the strategy of its category, before the next task is sized.
+"""
+
+from .categories import Categories
+from .messages import (
+    Action,
+    Ended,
+    Event,
+    Joined,
+    Launch,
+    Left,
+    Settle,
+    Started,
+    Submitted,
+    Tick,
+)
+from .sizer import Sizer
+
+__all__ = [
+    "Action",
+    "Categories",
+    "Ended",
+    "Event",
+    "Joined",
+    "Launch",
+    "Left",
+    "Settle",
+    "Sizer",
+    "Started",
+    "Submitted",
+    "Tick",
+]

@@ -18,10 +18,13 @@ from parsl_sizer.model import Amounts, Kind, Outcome, Resources, TaskInfo
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """An allocation and, in one sentence, the evidence for it."""
+    """An allocation and the evidence for it: the `str` of `why` is one sentence.
+
+    It is written out only when somebody reads it, so it may hold no mutable state.
+    """
 
     amounts: Amounts
-    why: str
+    why: object
 
 
 class Strategy(Protocol):
@@ -73,8 +76,8 @@ class Predictor(ABC):
     ) -> None:
         """An attempt ran out of this kind after `wall_s`: the peak is above `allocated`."""
 
-    def why(self, task: TaskInfo, amount: float) -> str:
-        """The evidence for `amount`, in a few words."""
+    def why(self, task: TaskInfo, amount: float) -> object:
+        """The evidence for `amount`: whatever has the few words as its `str`."""
         return type(self).__name__
 
 

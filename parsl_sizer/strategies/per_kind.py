@@ -3,10 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from parsl_sizer.model import Ending, Kind, Outcome, Resources, TaskInfo, format_amount
 
 from .base import Predictor, Proposal
+
+
+class Because(NamedTuple):
+    """Every kind's amount with its reason."""
+
+    amounts: tuple[tuple[Kind, float], ...]
+    reasons: tuple[object, ...]
+
+    def __str__(self) -> str:
+        return "; ".join(
+            f"{kind.value} {format_amount(kind, amount)}: {reason}"
+            for (kind, amount), reason in zip(self.amounts, self.reasons, strict=True)
+        )
+
+
+class TooSmall(NamedTuple):
+    """The reason for a retry."""
+
+    kind: Kind
+    held: float
+
+    def __str__(self) -> str:
+        return f"{format_amount(self.kind, self.held)} was too small"
 
 
 class PerKind:
@@ -19,8 +43,8 @@ class PerKind:
     ...     def predict(self, task, largest):
     ...         return 2e9
     >>> strategy = PerKind({Kind.MEMORY: Median()})
-    >>> strategy.propose(TaskInfo(1, "align"), [], Resources(memory=64e9))
-    Proposal(amounts={<Kind.MEMORY: 'memory'>: 2000000000.0}, why='memory 2 GB: Median')
+    >>> str(strategy.propose(TaskInfo(1, "align"), [], Resources(memory=64e9)).why)
+    'memory 2 GB: Median'
     """
 
     def __init__(self, predictors: Mapping[Kind, Predictor], *, together: bool = False) -> None:
@@ -36,11 +60,11 @@ class PerKind:
 
     def propose(self, task: TaskInfo, failures: Sequence[Outcome], largest: Resources) -> Proposal:
         amounts: dict[Kind, float] = {}
-        reasons: list[str] = []
+        reasons: list[object] = []
         for kind, predictor in self.predictors.items():
             amounts[kind], reason = self._amount(kind, predictor, task, failures, largest[kind])
-            reasons.append(f"{kind.value} {format_amount(kind, amounts[kind])}: {reason}")
-        return Proposal(amounts, "; ".join(reasons))
+            reasons.append(reason)
+        return Proposal(amounts, Because(tuple(amounts.items()), tuple(reasons)))
 
     def _amount(
         self,
@@ -49,7 +73,7 @@ class PerKind:
         task: TaskInfo,
         failures: Sequence[Outcome],
         largest: float,
-    ) -> tuple[float, str]:
+    ) -> tuple[float, object]:
         if failures:
             last = failures[-1]
             held = last.attempt.allocation.get(kind, largest)
@@ -63,14 +87,19 @@ class PerKind:
             amount = predictor.grow(task, failed, largest)
             if amount is None or not amount > held:
                 return largest, "the largest node"
-            return min(amount, largest), f"{format_amount(kind, held)} was too small"
+            return min(amount, largest), TooSmall(kind, held)
+        return self._first(kind, predictor, task, largest)
+
+    def _first(
+        self, kind: Kind, predictor: Predictor, task: TaskInfo, largest: float
+    ) -> tuple[float, object]:
         amount = predictor.predict(task, largest)
-        if amount is None:
-            requested = task.requested.get(kind)
-            if requested is None:
-                return largest, "nothing known yet"
-            return min(requested, largest), "the user's request"
-        return min(amount, largest), predictor.why(task, amount)
+        if amount is not None:
+            return min(amount, largest), predictor.why(task, amount)
+        requested = task.requested.get(kind)
+        if requested is None:
+            return largest, "nothing known yet"
+        return min(requested, largest), "the user's request"
 
     def learn(self, outcome: Outcome) -> None:
         task, usage = outcome.attempt.task, outcome.usage
@@ -81,6 +110,6 @@ class PerKind:
                     predictor.observe(task, peak, usage.wall_s)
         elif outcome.ending is Ending.EXHAUSTED:
             for kind in outcome.exhausted:
-                if kind in self.predictors:
+                if kind in self.predictors and kind in outcome.attempt.allocation:
                     allocated = outcome.attempt.allocation[kind]
                     self.predictors[kind].observe_failure(task, allocated, usage.wall_s)

@@ -1,0 +1,39 @@
+"""The tables and figures of the papers beside ours.
+
+``python benchmarks/papers.py --only 001`` prints those of one paper: 000 is Phung et
+al. (WORKS 2021), 001 Tovar et al. (TPDS 2018), 003 Witt et al. (HPCS 2019). The traces
+are read from ``$PARSL_SIZER_DATA``; what has none is left out, with a sentence.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import papers_000
+import papers_001
+import papers_003
+from printing import described
+from rich.console import Console
+
+PAPERS = {
+    "000": ("Phung et al., Not All Tasks Are Created Equal, WORKS 2021", papers_000.main),
+    "001": ("Tovar et al., A Job Sizing Strategy, TPDS 2018", papers_001.main),
+    "003": ("Witt et al., Feedback-Based Resource Allocation, HPCS 2019", papers_003.main),
+}
+
+
+def main() -> None:
+    """Print the papers that were asked for, or all."""
+    parser = argparse.ArgumentParser(description="The tables of the papers beside ours.")
+    parser.add_argument("--only", choices=PAPERS, help="only this paper")
+    only = parser.parse_args().only
+    console = Console()
+    console.print(described())
+    for number, (title, print_paper) in PAPERS.items():
+        if only in (None, number):
+            console.rule(title)
+            print_paper()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""What all commands print with: JSON for programs, tables and progress for people."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDTH = 400
+"""Of what is not shown on a terminal: one line there is one line."""
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON, in which NaN and infinity do not exist."""
+    try:
+        text = json.dumps(value, indent=2, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(value), indent=2, allow_nan=False)
+    print(text)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return value
+
+
+def console() -> Console:
+    """Where tables go. They keep their width in files and pipes."""
+    from rich.console import Console
+
+    known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(width=None if known else WIDTH, highlight=False)
+
+
+def say(sentence: str) -> None:
+    """A remark on standard error: results alone go to standard output."""
+    print(f"parsl-sizer: {sentence}", file=sys.stderr)
+
+
+Advance = Callable[[int], None]
+T = TypeVar("T")
+
+STEP = 500
+"""Items between two updates of the progress bar."""
+
+
+@contextmanager
+def progress(description: str, total: int | None) -> Iterator[Advance]:
+    """A bar on standard error while the work goes on, if that is a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda steps: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        work = bar.add_task(description, total=total)
+        yield lambda steps: bar.advance(work, steps)
+
+
+def ticking(items: Iterable[T], advance: Advance) -> Iterator[T]:
+    """The same items, with the bar moved as they pass."""
+    for count, item in enumerate(items, start=1):
+        yield item
+        if not count % STEP:
+            advance(STEP)

@@ -1,0 +1,291 @@
+"""Who holds what on which node, and where is there room?
+
+Only the kinds in an attempt's allocation are counted, node by node: a kind nobody
+sizes takes no room, and room on two nodes is not room for one task. All counting is
+in integers. What is asked for is rounded up, what a node has is rounded down, so
+the allocations on a node never sum to more than the node, to the last byte.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from parsl_sizer.model import Amounts, Kind, Node, Resources, exceeded
+
+SCALE = 2**60
+"""Units per byte, core or GPU: every float above 1/256 is a whole number of them. So there
+is no drift, and what asks for a third of a node, as far as a float can say, fits thrice."""
+
+REFUSALS = 1000
+"""So many demands are remembered for which there was no room: only nodes whose room has
+grown since then are looked at again, so that a full cluster costs little to ask."""
+
+Demand = tuple[tuple[Kind, int], ...]
+"""An allocation in units, the kinds that it controls only."""
+
+
+def demand(amounts: Amounts) -> Demand:
+    """The amounts in units, rounded up.
+
+    >>> demand({Kind.CORES: 0.5, Kind.MEMORY: 0.0})
+    ((<Kind.CORES: 'cores'>, 576460752303423488),)
+    """
+    return tuple((kind, -_units(-float(amount))) for kind, amount in amounts.items() if amount)
+
+
+def _units(amount: float) -> int:
+    """The amount in units, rounded down."""
+    numerator, denominator = amount.as_integer_ratio()
+    return numerator * SCALE // denominator
+
+
+@dataclass(slots=True, eq=False)
+class _Claim:
+    key: Hashable
+    demand: Demand
+    room: _Room
+    started: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class _Room:
+    """A node: what it has, what is free of that (below zero if overdrawn), who claims it."""
+
+    name: str
+    capacity: Resources
+    total: dict[Kind, int]
+    free: dict[Kind, int]
+    claims: dict[Hashable, _Claim] = field(default_factory=dict)
+    grown: int = 0
+
+    def holds(self, demand: Demand) -> bool:
+        return all(need <= self.total[kind] for kind, need in demand)
+
+    def has_room(self, demand: Demand) -> bool:
+        return all(need <= self.free[kind] for kind, need in demand)
+
+    def put(self, claim: _Claim) -> None:
+        claim.room = self
+        self.claims[claim.key] = claim
+        for kind, need in claim.demand:
+            self.free[kind] -= need
+
+    def drop(self, claim: _Claim) -> None:
+        del self.claims[claim.key]
+        for kind, need in claim.demand:
+            self.free[kind] += need
+
+
+class Ledger:
+    """The nodes that are here, and the claims on them, one per key.
+
+    `claim` refuses what does not fit, so no caller can over-commit a node. `release`,
+    `leave` and `started` may be repeated, and do nothing for a key or a node that is
+    not known. A node that leaves takes its room along; the claims on it stand until
+    they are released, also if it joins again meanwhile.
+
+    >>> ledger = Ledger()
+    >>> ledger.join(Node("n1", Resources(cores=2, memory=8e9)))
+    >>> half = demand({Kind.MEMORY: 4e9})
+    >>> for task in ("a", "b"):
+    ...     ledger.claim(task, ledger.find(task, half), half)
+    >>> print(ledger.find("c", half))
+    None
+    >>> ledger.release("a")
+    >>> print(ledger.find("c", half))
+    n1
+    """
+
+    def __init__(self) -> None:
+        self._rooms: dict[str, _Room] = {}  # in the order in which their room last grew
+        self._left: dict[str, _Room] = {}  # nodes that left and are still claimed
+        self._claims: dict[Hashable, _Claim] = {}
+        self._kept: tuple[Hashable, str] | None = None
+        self._refused: dict[Demand, int] = {}  # the growths at which no node had room for it
+        self._shapes: dict[Resources, int] = {}
+        self.growths = 0
+        """How often room has grown anywhere."""
+        self.changes = 0
+        """How often the set of capacities has changed."""
+
+    def __len__(self) -> int:
+        """The number of nodes that are here."""
+        return len(self._rooms)
+
+    def join(self, node: Node) -> None:
+        """Count a node in; of one that is here already the capacity is stated anew."""
+        self.leave(node.name)
+        former = self._left.pop(node.name, None)
+        total = {kind: _units(float(node.capacity[kind])) for kind in Kind}
+        capacity = Resources(**{kind.value: total[kind] / SCALE for kind in Kind})
+        room = _Room(node.name, capacity, total, dict(total))
+        for claim in former.claims.values() if former else ():
+            room.put(claim)
+        self._grow(room)
+        if not self._shapes.get(capacity):
+            # A shape kept with no node of it stood in while there was no node at all.
+            self._shapes = {shape: count for shape, count in self._shapes.items() if count}
+            self.changes += 1
+        self._shapes[capacity] = self._shapes.get(capacity, 0) + 1
+
+    def leave(self, name: str) -> None:
+        """Count a node out."""
+        room = self._rooms.pop(name, None)
+        if room is None:
+            return
+        if room.claims:
+            self._left[name] = room
+        if self._kept is not None and self._kept[1] == name:
+            self._kept = None
+        self._shapes[room.capacity] -= 1
+        if not self._shapes[room.capacity] and self._rooms:
+            del self._shapes[room.capacity]
+            self.changes += 1
+
+    def largest(self, above: Amounts, wanted: Amounts) -> Resources | None:
+        """The capacity of one node, to size a task by; None if none has more than `above`.
+
+        It is always a node as it stands, never the best of several: what is at most
+        this fits somewhere. Of the nodes with more than `above` in each of its kinds,
+        those that hold `wanted` come first, then those with most of the kinds of
+        `above` in its order, then those with most memory. While no node is here the
+        last that was stands in, as blocks come back the way they went.
+        """
+        shapes = [
+            shape
+            for shape in self._shapes
+            if all(shape[kind] > amount for kind, amount in above.items())
+        ]
+        if len(shapes) < 2:
+            return shapes[0] if shapes else None
+        order = (*above, Kind.MEMORY, Kind.CORES, Kind.DISK, Kind.GPUS)
+        return max(
+            shapes,
+            key=lambda shape: (not exceeded(shape, wanted), *(shape[kind] for kind in order)),
+        )
+
+    def holds(self, amounts: Amounts) -> bool:
+        """Whether some node, if it were empty, would hold these amounts."""
+        return any(not exceeded(shape, amounts) for shape in self._shapes)
+
+    def capacity(self, key: Hashable) -> Resources | None:
+        """The capacity of the node on which `key` has its claim."""
+        claim = self._claims.get(key)
+        return claim.room.capacity if claim else None
+
+    def find(self, key: Hashable, demand: Demand) -> str | None:
+        """The node with room for this where least is left over then (best fit).
+
+        Filling up what is nearly full keeps empty and larger nodes for what needs them.
+        """
+        kept = None
+        if self._kept is not None:
+            holder, name = self._kept
+            kept = self._rooms[name]
+            if holder == key and kept.has_room(demand):
+                return name
+        since = self._refused.get(demand, -1)
+        if since == self.growths:
+            return None
+        best, least = None, math.inf
+        for room in reversed(self._rooms.values()):
+            if room.grown <= since:
+                break
+            left = 0.0
+            for kind, need in demand:
+                over = room.free[kind] - need
+                if over < 0:
+                    break
+                left += over / room.total[kind]
+            else:
+                if left < least and room is not kept:
+                    best, least = room, left
+        if best is not None:
+            return best.name
+        if len(self._refused) >= REFUSALS:
+            self._refused.clear()
+        self._refused[demand] = self.growths
+        return None
+
+    def claim(self, key: Hashable, name: str, demand: Demand) -> None:
+        """Take room on a node that has it."""
+        room = self._rooms[name]
+        if key in self._claims or not room.has_room(demand):
+            raise ValueError(f"{key!r} cannot claim {demand!r} on {name!r}; ask find() first.")
+        self._claims[key] = claim = _Claim(key, demand, room)
+        room.put(claim)
+        self._keep_no_longer(key)
+
+    def release(self, key: Hashable) -> None:
+        """Give back what `key` claims, and the node that is kept for it."""
+        self._keep_no_longer(key)
+        claim = self._claims.pop(key, None)
+        if claim is not None:
+            self._drop(claim)
+
+    def keep(self, key: Hashable, demand: Demand) -> None:
+        """Keep a node free for `key`: until it has room nobody else is placed there.
+
+        The node is the one that lacks least. One node is kept at a time; while one is,
+        keeping for another key does nothing.
+        """
+        if self._kept is not None:
+            holder, name = self._kept
+            if holder != key or self._rooms[name].holds(demand):
+                return
+        able = [room for room in self._rooms.values() if room.holds(demand)]
+        self._keep_no_longer(key)
+        if able:
+            self._kept = (key, min(able, key=lambda room: _lack(room, demand)).name)
+
+    def started(self, key: Hashable, name: str) -> None:
+        """Move the claim of `key` to the node where it turned out to have started.
+
+        An engine that picks nodes itself may have picked another one. Claims there
+        that have not started yet give way, since they are going to start where there is
+        room; what finds none stays and overdraws the node, and nothing is placed there
+        until that is made up for.
+        """
+        claim, room = self._claims.get(key), self._rooms.get(name)
+        if claim is None or room is None:
+            return
+        claim.started = True
+        if claim.room is room:
+            return
+        self._drop(claim)
+        displaced = []
+        for other in reversed(list(room.claims.values())):
+            if not other.started and not room.has_room(claim.demand):
+                self._drop(other)
+                displaced.append(other)
+        room.put(claim)
+        for other in displaced:
+            found = self.find(other.key, other.demand)
+            (room if found is None else self._rooms[found]).put(other)
+
+    def _drop(self, claim: _Claim) -> None:
+        room = claim.room
+        room.drop(claim)
+        if self._rooms.get(room.name) is room:
+            self._grow(room)
+        elif not room.claims:
+            del self._left[room.name]
+
+    def _keep_no_longer(self, key: Hashable) -> None:
+        if self._kept is not None and self._kept[0] == key:
+            room = self._rooms[self._kept[1]]
+            self._kept = None
+            self._grow(room)
+
+    def _grow(self, room: _Room) -> None:
+        self.growths += 1
+        room.grown = self.growths
+        self._rooms.pop(room.name, None)
+        self._rooms[room.name] = room
+
+
+def _lack(room: _Room, demand: Demand) -> float:
+    """The largest share of the node, over the kinds, that is yet to come free."""
+    return max(((need - room.free[kind]) / room.total[kind] for kind, need in demand), default=0.0)

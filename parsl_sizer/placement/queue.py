@@ -1,0 +1,130 @@
+"""In which order are waiting tasks looked at?
+
+However many wait, an event must cost the same. So tasks that are alike stand in one
+line, and only the first few of each line are looked at: when those find no room, the
+ones behind them, which ask for about as much, would find none either.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import insort
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Protocol
+
+from parsl_sizer.model import Amounts, TaskInfo
+
+from .ledger import Demand, demand
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """A task that waits for its next attempt, and what is known about its chances.
+
+    Tasks of one `line` are alike.
+    """
+
+    task: TaskInfo
+    line: Hashable
+    amounts: Amounts = field(default_factory=dict)
+    why: object = ""
+    demand: Demand = ()
+    good_for: float = math.inf
+    """How many lessons its category may have before it must be sized anew."""
+    changes: int = -1
+    """How many changes the ledger had seen when it was sized."""
+    blocked_at: int = -1
+    """How many attempts had been launched when it first found no room."""
+    arrival: int = 0
+    """Its place in the order of arrival, given by the queue."""
+
+    def ask(self, amounts: Amounts, why: object) -> None:
+        """Ask for these amounts from now on."""
+        self.amounts, self.why = amounts, why
+        self.demand = demand(amounts)
+
+
+class Queue(Protocol):
+    """The order of waiting tasks, seen through a window that starts at position 0.
+
+    Laws: what is added is seen sooner or later, if what is seen is taken; nothing is
+    seen twice; `look` does not change anything; while nothing is added or taken, the
+    order of what is seen does not change.
+    """
+
+    def __len__(self) -> int:
+        """How many wait, seen or not."""
+        ...
+
+    def add(self, waiting: Waiting) -> bool:
+        """Let a task wait; whether it is seen at once."""
+        ...
+
+    def look(self, position: int) -> Waiting | None:
+        """Who is at this position of those seen; None beyond the last one."""
+        ...
+
+    def take(self, position: int) -> Waiting:
+        """Remove and return who is at this position of those seen."""
+        ...
+
+
+class Fifo:
+    """First come, first served; a failed attempt queues as a new arrival.
+
+    Of each line the first `depth` are seen.
+
+    >>> queue = Fifo(depth=1)
+    >>> [queue.add(Waiting(TaskInfo(name, "align"), "align")) for name in "abc"]
+    [True, False, False]
+    >>> queue.add(Waiting(TaskInfo("d", "sort"), "sort"))
+    True
+    >>> queue.take(0).task.task_id, queue.look(0).task.task_id, queue.look(1).task.task_id
+    ('a', 'b', 'd')
+    """
+
+    def __init__(self, depth: int = 2) -> None:
+        if depth < 1:
+            raise ValueError(f"depth must be 1 or more, not {depth}")
+        self._depth = depth
+        self._arrivals = 0
+        self._waiting = 0
+        self._seen: list[Waiting] = []
+        self._count: dict[Hashable, int] = {}
+        self._behind: dict[Hashable, deque[Waiting]] = {}
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    def add(self, waiting: Waiting) -> bool:
+        self._arrivals += 1
+        self._waiting += 1
+        waiting.arrival = self._arrivals
+        count = self._count.get(waiting.line, 0)
+        if count < self._depth:
+            self._count[waiting.line] = count + 1
+            self._seen.append(waiting)
+            return True
+        self._behind.setdefault(waiting.line, deque()).append(waiting)
+        return False
+
+    def look(self, position: int) -> Waiting | None:
+        return self._seen[position] if position < len(self._seen) else None
+
+    def take(self, position: int) -> Waiting:
+        self._waiting -= 1
+        waiting = self._seen.pop(position)
+        line = waiting.line
+        behind = self._behind.get(line)
+        if behind:
+            insort(self._seen, behind.popleft(), key=attrgetter("arrival"))
+        elif self._count[line] > 1:
+            self._count[line] -= 1
+        else:
+            del self._count[line]
+        if behind is not None and not behind:
+            del self._behind[line]
+        return waiting

@@ -1,0 +1,164 @@
+"""Replay a trace on a cluster: how long would it have taken, and how full were the nodes?
+
+The sizer is the one that runs live, with its queue and its ledger; only time and the
+ends of attempts come from the trace. `replay` is for comparing what strategies cost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from parsl_sizer.model import Amounts, Attempt, Ending, Kind, Node, Outcome, Resources
+from parsl_sizer.sizing import (
+    Categories,
+    Ended,
+    Event,
+    Joined,
+    Launch,
+    Settle,
+    Sizer,
+    Started,
+    Submitted,
+)
+
+from .kernel import Kernel
+from .replay import Replayed, ended
+from .trace import Row
+
+
+@dataclass(slots=True)
+class ClusterResult:
+    """What came of a replay. Amounts are summed over time: byte-seconds, core-seconds.
+
+    `used` is what finished tasks needed, `allocated` what all attempts held.
+    """
+
+    nodes: int
+    node: Resources
+    makespan_s: float = 0.0
+    done: int = 0
+    exhausted: int = 0
+    impossible: int = 0
+    attempts: int = 0
+    used: dict[Kind, float] = field(default_factory=dict)
+    allocated: dict[Kind, float] = field(default_factory=dict)
+
+    @property
+    def tasks_per_hour(self) -> float:
+        """Finished tasks per hour of makespan; 0 if no time passed."""
+        return self.done * 3600.0 / self.makespan_s if self.makespan_s else 0.0
+
+    @property
+    def utilisation(self) -> Mapping[Kind, float]:
+        """The share of the cluster, over the makespan, that was put to use."""
+        return self._shares(self.used)
+
+    @property
+    def occupancy(self) -> Mapping[Kind, float]:
+        """The share of the cluster, over the makespan, that was allocated."""
+        return self._shares(self.allocated)
+
+    def _shares(self, sums: Amounts) -> Mapping[Kind, float]:
+        capacity = {kind: self.nodes * self.node[kind] * self.makespan_s for kind in sums}
+        return {kind: total / capacity[kind] for kind, total in sums.items() if capacity[kind]}
+
+
+def replay_cluster(
+    rows: Iterable[Row],
+    categories: Categories,
+    node: Resources,
+    *,
+    nodes: int,
+    ttf: float = 1.0,
+    settled: Callable[[Replayed], None] | None = None,
+) -> ClusterResult:
+    """Run every row on a cluster of `nodes` nodes that are all alike.
+
+    Tasks are submitted at their `submitted_at`, which in a trace is 0: all at once, in
+    the order of the rows. Any kind that is exceeded fails the attempt, after `ttf` of
+    the task's time. A row with a peak above the node is counted as impossible and not
+    run. `settled` is given every task as it settles, with all its attempts.
+    """
+    if nodes < 1:
+        raise ValueError(f"nodes must be 1 or more, not {nodes}")
+    if not 0 <= ttf <= 1:
+        raise ValueError(f"ttf must be between 0 and 1, not {ttf}")
+    replay = _ClusterReplay(Sizer(categories), ttf, ClusterResult(nodes, node), settled)
+    for number in range(nodes):
+        replay.kernel.at(0.0, Joined(Node(f"node{number}", node)))
+    for row in rows:
+        replay.submit(row)
+    return replay.run()
+
+
+class _ClusterReplay:
+    """The driver: carries the sizer's actions out on a virtual clock."""
+
+    def __init__(
+        self,
+        sizer: Sizer,
+        ttf: float,
+        result: ClusterResult,
+        settled: Callable[[Replayed], None] | None,
+    ) -> None:
+        self.kernel: Kernel[Event] = Kernel()
+        self._sizer = sizer
+        self._ttf = ttf
+        self._result = result
+        self._settled = settled
+        self._rows: dict[int | str, Row] = {}
+        self._begun_at = math.inf
+
+    def submit(self, row: Row) -> None:
+        impossible = self._result.node.exceeded_by(row.peak)
+        if impossible:
+            self._result.impossible += 1
+            if self._settled is not None:
+                self._settled(Replayed(row, (), impossible))
+            return
+        if row.task.task_id in self._rows:
+            raise ValueError(f"Two rows have the task id {row.task.task_id!r}.")
+        self._rows[row.task.task_id] = row
+        self._begun_at = min(self._begun_at, row.task.submitted_at)
+        self.kernel.at(row.task.submitted_at, Submitted(row.task))
+
+    def run(self) -> ClusterResult:
+        kernel, handle = self.kernel, self._sizer.handle
+        for event in kernel:
+            if isinstance(event, Ended):
+                self._account(event.outcome)
+            for action in handle(event, kernel.now):
+                if isinstance(action, Launch):
+                    self._launch(action.attempt)
+                else:
+                    self._settle(action)
+        return self._result
+
+    def _launch(self, attempt: Attempt) -> None:
+        row = self._rows[attempt.task.task_id]
+        outcome = ended(attempt, row.peak, row.time_s, self._ttf)
+        ends_at = self.kernel.now + outcome.usage.wall_s
+        if attempt.node is not None:
+            self.kernel.at(self.kernel.now, Started(attempt, attempt.node))
+        self.kernel.at(ends_at, Ended(replace(outcome, ended_at=ends_at, host=attempt.node)))
+
+    def _account(self, outcome: Outcome) -> None:
+        result, usage = self._result, outcome.usage
+        result.attempts += 1
+        result.makespan_s = self.kernel.now - self._begun_at
+        for kind, amount in outcome.attempt.allocation.items():
+            result.allocated[kind] = result.allocated.get(kind, 0.0) + amount * usage.wall_s
+        if outcome.ending is Ending.DONE:
+            for kind, peak in usage.peak.items():
+                result.used[kind] = result.used.get(kind, 0.0) + peak * usage.wall_s
+
+    def _settle(self, settle: Settle) -> None:
+        row = self._rows.pop(settle.task.task_id)
+        if settle.ending is Ending.DONE:
+            self._result.done += 1
+        else:
+            self._result.exhausted += 1
+        if self._settled is not None:
+            self._settled(Replayed(row, settle.outcomes))

@@ -1,0 +1,74 @@
+"""What the sizer is told, and what it wants done.
+
+Drivers turn what happens (a call, a worker's report, a clock) into events and carry
+actions out; nothing else passes between them and the decision loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from parsl_sizer.model import Attempt, Ending, Node, Outcome, TaskInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A task is there to be run. No two tasks of a run have the same id."""
+
+    task: TaskInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A launched attempt runs, on the node of this name."""
+
+    attempt: Attempt
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """An attempt is over."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A node is there, or its capacity is known better than before."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The node of this name is gone; each attempt that ran there is yet to be reported Ended."""
+
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed."""
+
+
+Event = Submitted | Started | Ended | Joined | Left | Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Run this attempt within its allocation, on its node if the engine lets us choose."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """The task is over: hand its last outcome, or the reason there is none, to the user."""
+
+    task: TaskInfo
+    ending: Ending
+    outcomes: tuple[Outcome, ...]
+
+
+Action = Launch | Settle

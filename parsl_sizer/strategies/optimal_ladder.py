@@ -1,0 +1,181 @@
+"""The optimal ladder: as many steps as pay, at the amounts that cost least.
+
+The distribution of peaks is learned (bins, a tail above the largest seen, attempts
+that ran out as lower bounds, theta from how early they died) and the exact program
+of :mod:`parsl_sizer.strategies.ladder` is run on it.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from parsl_sizer.model import Kind, Outcome, Resources, TaskInfo, UnknownStrategy
+
+from .base import Family, Predictor, Proposal, Setting
+from .cold_start import PER_CATEGORY, Pool
+from .evidence import Evidence
+from .ladder import Ladder
+from .per_kind import Because, PerKind
+from .views import RETRY_PRICE, AllTasks, Found
+
+LIKELY = 0.99
+"""Rungs above the first that is enough for this share are not counted when explaining."""
+ROUNDED = 1.0 + 1e-9
+"""Amounts are scaled back and forth: without it a rung could follow itself."""
+NEARLY = 0.9
+"""A guess above all peaks seen becomes the largest node from this share of it on."""
+
+
+class Rung(NamedTuple):
+    """Why an amount was proposed; its `str` is the sentence."""
+
+    basis: str
+    ladder: Ladder
+    amount: float
+    tasks: int
+
+    def __str__(self) -> str:
+        ladder = self.ladder
+        number = bisect_left(ladder.rungs, self.amount) + 1
+        likely = [rung for rung in ladder.rungs if ladder.covered(rung) < LIKELY]
+        if not self.tasks:
+            return f"a first guess from {self.basis}"
+        return (
+            f"rung {number} of {max(number, len(likely) + 1)}, expected to be enough for "
+            f"{ladder.covered(self.amount):.0%}, from {self.tasks} {self.basis}"
+        )
+
+
+class OptimalLadder(Predictor):
+    """The cheapest ladder for one kind in one category, from all its tasks.
+
+    >>> ladder = OptimalLadder(Kind.MEMORY, Pool(Kind.MEMORY))
+    >>> for number in range(100):
+    ...     ladder.observe(TaskInfo(number, "align"), 2e9 if number % 10 else 8e9, 60.0)
+    >>> task = TaskInfo(100, "align")
+    >>> amount, why = ladder.first(task, largest=64e9)
+    >>> amount, ladder.grow(task, [amount], 64e9), str(why)
+    (2000000000.0, 8000000000.0,
+     'rung 1 of 2, expected to be enough for 89%, from 100 tasks')
+
+    B. Tovar et al., "A Job Sizing Strategy for High-Throughput Scientific Workflows",
+    TPDS 2018, has the cost model and two steps; more steps are left open there.
+    """
+
+    def __init__(self, kind: Kind, pool: Pool, *, price: float = RETRY_PRICE) -> None:
+        self._kind = kind
+        self._pool = pool
+        self._evidence = Evidence()
+        self._all = AllTasks(price)
+
+    def predict(self, task: TaskInfo, largest: float) -> float:
+        return self.first(task, largest)[0]
+
+    def first(self, task: TaskInfo, largest: float, floor: float = 0.0) -> tuple[float, Rung]:
+        """The first allocation, if anything below `floor` is free, and why."""
+        basis, (ladder, scale) = self._found(task)
+        amount = ladder.first_at_least(floor / scale) if floor else ladder.rungs[0]
+        if not self._evidence.tasks:
+            amount = max(amount, self._known_too_small(ladder, scale))
+        why = Rung(basis, ladder, amount, self._evidence.tasks)
+        return self._whole_if_nearly(amount * scale, largest), why
+
+    def grow(self, task: TaskInfo, failed: Sequence[float], largest: float) -> float | None:
+        _, (ladder, scale) = self._found(task)
+        amount = ladder.after(failed[-1] / scale * ROUNDED)
+        return None if amount is None else self._whole_if_nearly(amount * scale, largest)
+
+    def observe(self, task: TaskInfo, peak: float, wall_s: float) -> None:
+        self._take(task, peak, wall_s, ())
+
+    def observe_failure(self, task: TaskInfo, allocated: float, wall_s: float) -> None:
+        evidence = self._evidence
+        evidence.add_failure(task.task_id, allocated, wall_s)
+        if evidence.tasks and self._all.due(evidence):
+            self._all.refit(evidence)
+
+    def _found(self, task: TaskInfo) -> tuple[str, Found]:
+        """The ladder for the task, and what it is based on."""
+        if not self._evidence.tasks:
+            return "other categories", self._pool.ladder(task.requested.get(self._kind))
+        return "tasks", self._all.found
+
+    def _take(
+        self, task: TaskInfo, peak: float, wall_s: float, features: tuple[float, ...]
+    ) -> None:
+        evidence = self._evidence
+        if evidence.tasks < PER_CATEGORY:
+            self._pool.add(peak, task.requested.get(self._kind), wall_s)
+        evidence.add(task.task_id, peak, wall_s, features)
+        if self._all.due(evidence):
+            self._all.refit(evidence)
+
+    def _known_too_small(self, ladder: Ladder, scale: float) -> float:
+        """Before any task finished: the rung above what most attempts ran out of.
+
+        One may be an odd one, so it takes two.
+        """
+        bounds = sorted(self._evidence.bounds())
+        if len(bounds) < 2:
+            return 0.0
+        following = ladder.after(bounds[len(bounds) // 2] / scale * ROUNDED)
+        return math.inf if following is None else following
+
+    def _whole_if_nearly(self, amount: float, largest: float) -> float:
+        if amount > NEARLY * largest and amount > self._evidence.maximum:
+            return largest
+        return amount
+
+
+class Ladders(PerKind):
+    """One ladder per kind, and what an allocation costs in all.
+
+    With ``objective="throughput"`` a kind is free up to the task's dominant share of the
+    node: there a larger allocation saves retries and costs nothing.
+    """
+
+    def __init__(self, ladders: Mapping[Kind, OptimalLadder], *, objective: str) -> None:
+        super().__init__(ladders)
+        self._ladders = dict(ladders)
+        self._objective = objective
+
+    def propose(self, task: TaskInfo, failures: Sequence[Outcome], largest: Resources) -> Proposal:
+        proposal = super().propose(task, failures, largest)
+        if failures or self._objective != "throughput" or not isinstance(proposal.why, Because):
+            return proposal
+        amounts = dict(proposal.amounts)
+        reasons = dict(zip(amounts, proposal.why.reasons, strict=True))
+        shares = {kind: amounts[kind] / largest[kind] for kind in amounts if largest[kind] > 0}
+        for kind, share in shares.items():
+            others = max((own for other, own in shares.items() if other is not kind), default=0.0)
+            if others > share:
+                floor = others * largest[kind]
+                amount, reasons[kind] = self._ladders[kind].first(task, largest[kind], floor)
+                amounts[kind] = min(amount, largest[kind])
+        return Proposal(amounts, Because(tuple(amounts.items()), tuple(reasons.values())))
+
+    def _first(
+        self, kind: Kind, predictor: Predictor, task: TaskInfo, largest: float
+    ) -> tuple[float, object]:
+        amount, why = self._ladders[kind].first(task, largest)
+        return min(amount, largest), why
+
+
+def ladders(setting: Setting, price: float, make: Callable[[Kind, Pool], OptimalLadder]) -> Family:
+    """The family with `make(kind, pool)` for every kind and category."""
+    if setting.objective not in ("waste", "throughput"):
+        raise UnknownStrategy(f"The objective is waste or throughput, not {setting.objective!r}.")
+    if not (isinstance(price, (int, float)) and 0 <= price < 100):
+        raise UnknownStrategy(f"price is a share of a task's cost such as 0.05, not {price!r}.")
+    pools = {kind: Pool(kind) for kind in setting.kinds}
+    return lambda category: Ladders(
+        {kind: make(kind, pools[kind]) for kind in setting.kinds}, objective=setting.objective
+    )
+
+
+def build(setting: Setting, price: float = RETRY_PRICE) -> Family:
+    """The cheapest ladder with any number of steps, from all tasks of the category."""
+    return ladders(setting, price, lambda kind, pool: OptimalLadder(kind, pool, price=price))

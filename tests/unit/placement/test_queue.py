@@ -1,0 +1,97 @@
+"""First come, first served, at a cost that does not depend on how many wait."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from parsl_sizer.model import Kind, TaskInfo
+from parsl_sizer.placement import Fifo, Waiting, demand
+
+
+def waiting(task_id: int, line: str = "align") -> Waiting:
+    return Waiting(TaskInfo(task_id, line), line)
+
+
+def seen(queue: Fifo) -> list[int | str]:
+    found = []
+    while (head := queue.look(len(found))) is not None:
+        found.append(head.task.task_id)
+    return found
+
+
+def test_who_came_first_is_looked_at_first() -> None:
+    queue = Fifo(depth=2)
+    for number, line in enumerate("aabbab"):
+        queue.add(waiting(number, line))
+    assert seen(queue) == [0, 1, 2, 3]
+    assert len(queue) == 6
+
+
+def test_who_stands_behind_in_a_line_moves_up_to_the_place_of_its_arrival() -> None:
+    queue = Fifo(depth=1)
+    for number, line in enumerate("aabbc"):
+        queue.add(waiting(number, line))
+    assert seen(queue) == [0, 2, 4]
+    assert queue.take(1).task.task_id == 2
+    assert seen(queue) == [0, 3, 4]
+    queue.take(0)
+    assert seen(queue) == [1, 3, 4]
+
+
+def test_who_queues_again_is_a_new_arrival() -> None:
+    queue = Fifo(depth=3)
+    for number in range(3):
+        queue.add(waiting(number))
+    queue.add(queue.take(0))
+    assert seen(queue) == [1, 2, 0]
+
+
+def test_add_says_whether_the_task_is_seen_at_once() -> None:
+    queue = Fifo(depth=1)
+    assert queue.add(waiting(0, "a"))
+    assert not queue.add(waiting(1, "a"))
+    assert queue.add(waiting(2, "b"))
+    queue.take(0)
+    queue.take(0)
+    assert queue.add(waiting(3, "a"))
+
+
+def test_asking_for_amounts_sets_what_the_ledger_is_asked_for() -> None:
+    task = waiting(0)
+    task.ask({Kind.CORES: 1.0}, "one core each")
+    assert task.demand == demand({Kind.CORES: 1.0}) != ()
+    assert task.why == "one core each"
+
+
+def test_a_queue_that_shows_nobody_is_refused() -> None:
+    with pytest.raises(ValueError, match="depth must be 1 or more, not 0"):
+        Fifo(depth=0)
+
+
+@given(
+    steps=st.lists(st.one_of(st.sampled_from("abc"), st.integers(0, 5)), max_size=60),
+    depth=st.integers(1, 3),
+)
+def test_nobody_is_lost_seen_twice_or_overtaken_in_line(steps: list[str | int], depth: int) -> None:
+    queue = Fifo(depth)
+    model: list[tuple[int, str]] = []
+    for number, step in enumerate(steps):
+        if isinstance(step, str):
+            queue.add(waiting(number, step))
+            model.append((number, step))
+        elif (head := queue.look(step)) is not None:
+            assert queue.take(step) is head
+            model.remove((int(head.task.task_id), str(head.line)))
+        shown = [
+            number
+            for number, line in model
+            if [n for n, other in model if other == line].index(number) < depth
+        ]
+        assert set(shown) <= set(seen(queue))
+        assert seen(queue) == sorted(seen(queue))
+        assert len(queue) == len(model)
+    while queue.look(0) is not None:
+        model.remove((int(queue.look(0).task.task_id), str(queue.take(0).line)))
+    assert model == []

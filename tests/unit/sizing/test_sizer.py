@@ -1,0 +1,561 @@
+"""The decision loop: what becomes of a task, ending by ending and node by node."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from parsl_sizer.model import (
+    Amounts,
+    Attempt,
+    Ending,
+    Kind,
+    Node,
+    Outcome,
+    Resources,
+    TaskInfo,
+    Usage,
+)
+from parsl_sizer.placement import Fifo, Queue
+from parsl_sizer.sizing import (
+    Action,
+    Categories,
+    Ended,
+    Event,
+    Joined,
+    Launch,
+    Left,
+    Settle,
+    Sizer,
+    Started,
+    Submitted,
+    Tick,
+)
+from parsl_sizer.sizing.categories import MAX_ATTEMPTS
+from parsl_sizer.strategies import Proposal
+
+GB = 1e9
+MEMORY, CORES, DISK = Kind.MEMORY, Kind.CORES, Kind.DISK
+NODE = Resources(cores=4, memory=16 * GB, disk=100 * GB)
+
+Size = Callable[[TaskInfo], Amounts]
+
+
+def one_gb(task: TaskInfo) -> Amounts:
+    return {MEMORY: GB}
+
+
+@dataclass
+class Doubling:
+    """Starts as it is told, doubles what ran out, and writes down what it learns."""
+
+    size: Size
+    learned: list[Outcome] = field(default_factory=list)
+    shown: list[tuple[Outcome, ...]] = field(default_factory=list)
+
+    def propose(self, task: TaskInfo, failures: Sequence[Outcome], largest: Resources) -> Proposal:
+        if not failures:
+            return Proposal(self.size(task), "as told")
+        self.shown.append(tuple(failures))
+        last = failures[-1]
+        held = last.attempt.allocation
+        return Proposal(
+            {k: min(largest[k], a * 2 if k in last.exhausted else a) for k, a in held.items()},
+            "doubled",
+        )
+
+    def learn(self, outcome: Outcome) -> None:
+        self.learned.append(outcome)
+
+
+class Driver:
+    """Feeds a sizer and keeps what it wants done."""
+
+    def __init__(
+        self,
+        size: Size = one_gb,
+        *nodes: Resources,
+        lost_retries: int = 2,
+        patience: int = 100,
+        queue: Queue | None = None,
+    ) -> None:
+        self.strategy = Doubling(size)
+        self.warnings: list[str] = []
+        categories = Categories(lambda category: self.strategy)
+        self.sizer = Sizer(
+            categories,
+            queue=queue,
+            lost_retries=lost_retries,
+            patience=patience,
+            warn=self.warnings.append,
+        )
+        self.settled: list[Settle] = []
+        self.running: dict[int | str, Attempt] = {}
+        self.now = 0.0
+        for number, capacity in enumerate(nodes):
+            self.post(Joined(Node(f"n{number}", capacity)))
+
+    def post(self, event: Event) -> list[Action]:
+        self.now += 1.0
+        actions = self.sizer.handle(event, self.now)
+        for action in actions:
+            if isinstance(action, Launch):
+                self.running[action.attempt.task.task_id] = action.attempt
+            else:
+                self.settled.append(action)
+        return actions
+
+    def submit(self, *tasks: int | str, category: str = "align", **requested: float) -> None:
+        wanted = {Kind(kind): amount for kind, amount in requested.items()}
+        for task in tasks:
+            self.post(Submitted(TaskInfo(task, category, requested=wanted)))
+
+    def end(
+        self,
+        task: int | str,
+        ending: Ending = Ending.DONE,
+        *exhausted: Kind,
+        usage: Usage | None = None,
+    ) -> Outcome:
+        usage = usage or Usage({MEMORY: GB / 2}, wall_s=1.0)
+        attempt = self.running.pop(task)
+        outcome = Outcome(attempt, ending, self.now, usage, frozenset(exhausted))
+        self.post(Ended(outcome))
+        return outcome
+
+    @property
+    def endings(self) -> dict[int | str, Ending]:
+        return {settle.task.task_id: settle.ending for settle in self.settled}
+
+
+class TestEndings:
+    def test_a_task_that_is_done_is_learned_from_and_settled(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        assert driver.running["t"].node == "n0"
+        assert driver.running["t"].launched_at == driver.now
+        assert driver.running["t"].why == "as told"
+        outcome = driver.end("t")
+        assert driver.settled == [Settle(outcome.attempt.task, Ending.DONE, (outcome,))]
+        assert driver.strategy.learned == [outcome]
+
+    def test_a_task_that_raised_is_settled_at_once_and_teaches_nothing(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        outcome = driver.end("t", Ending.RAISED)
+        assert driver.settled == [Settle(outcome.attempt.task, Ending.RAISED, (outcome,))]
+        assert driver.strategy.learned == []
+
+    def test_an_exhausted_task_gets_more_of_what_ran_out_and_of_nothing_else(self) -> None:
+        driver = Driver(lambda task: {CORES: 1.0, MEMORY: GB}, NODE)
+        driver.submit("t")
+        outcome = driver.end("t", Ending.EXHAUSTED, MEMORY)
+        assert driver.strategy.learned == [outcome]
+        assert driver.running["t"].allocation == {CORES: 1.0, MEMORY: 2 * GB}
+        assert driver.running["t"].number == 2
+        assert driver.settled == []
+
+    def test_a_task_exhausted_on_the_largest_node_is_settled_with_every_attempt(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        outcomes = [driver.end("t", Ending.EXHAUSTED, MEMORY) for _ in range(5)]
+        assert [o.attempt.allocation[MEMORY] / GB for o in outcomes] == [1, 2, 4, 8, 16]
+        [settle] = driver.settled
+        assert settle.ending is Ending.EXHAUSTED
+        assert settle.outcomes == tuple(outcomes)
+
+    def test_a_strategy_that_hardly_grows_ends_on_the_largest_node(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.strategy.propose = lambda task, failures, largest: Proposal(  # type: ignore[method-assign]
+            {MEMORY: GB + len(failures)}, "a little more"
+        )
+        driver.submit("t")
+        while not driver.settled:
+            last = driver.end("t", Ending.EXHAUSTED, MEMORY)
+        assert last.attempt.number == MAX_ATTEMPTS
+        assert last.attempt.allocation[MEMORY] == NODE.memory
+
+    def test_running_out_of_what_nobody_sizes_is_final(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t", "u")
+        outcome = driver.end("t", Ending.EXHAUSTED, DISK)
+        driver.end("u", Ending.EXHAUSTED)
+        assert driver.endings == {"t": Ending.EXHAUSTED, "u": Ending.EXHAUSTED}
+        assert driver.settled[0].outcomes == (outcome,)
+
+    def test_a_kind_that_nobody_sizes_is_not_shown_to_the_strategy(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        driver.end("t", Ending.EXHAUSTED, MEMORY, DISK)
+        assert driver.running["t"].allocation == {MEMORY: 2 * GB}
+        assert driver.strategy.learned[0].exhausted == {MEMORY}
+
+
+class TestLosses:
+    def test_the_first_loss_is_retried_as_it_was_and_teaches_nothing(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        driver.strategy.size = lambda task: {MEMORY: 5 * GB}
+        driver.end("t", Ending.LOST)
+        assert driver.running["t"].allocation == {MEMORY: GB}
+        assert driver.running["t"].number == 2
+        assert driver.strategy.learned == []
+
+    def test_the_second_loss_is_retried_with_more_memory_and_teaches_nothing(self) -> None:
+        driver = Driver(lambda task: {CORES: 1.0, MEMORY: GB}, NODE)
+        driver.submit("t")
+        driver.end("t", Ending.LOST)
+        driver.end("t", Ending.LOST)
+        assert driver.running["t"].allocation == {CORES: 1.0, MEMORY: 2 * GB}
+        assert driver.strategy.learned == []
+
+    def test_the_third_loss_is_final(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        outcomes = tuple(driver.end("t", Ending.LOST) for _ in range(3))
+        [settle] = driver.settled
+        assert settle.ending is Ending.LOST
+        assert settle.outcomes == outcomes
+        assert all(outcome.ending is Ending.LOST for outcome in settle.outcomes)
+
+    def test_it_grows_only_once(self) -> None:
+        driver = Driver(one_gb, NODE, lost_retries=4)
+        driver.submit("t")
+        held = [driver.end("t", Ending.LOST).attempt.allocation[MEMORY] for _ in range(5)]
+        assert [amount / GB for amount in held] == [1, 1, 2, 2, 2]
+        assert driver.endings == {"t": Ending.LOST}
+
+    def test_without_retries_the_first_loss_is_final(self) -> None:
+        driver = Driver(one_gb, NODE, lost_retries=0)
+        driver.submit("t")
+        driver.end("t", Ending.LOST)
+        assert driver.endings == {"t": Ending.LOST}
+
+    def test_on_the_largest_node_or_without_a_size_the_second_is_as_the_first(self) -> None:
+        for size in ({MEMORY: 16 * GB}, {CORES: 1.0}):
+            driver = Driver(lambda task, size=size: size, NODE)
+            driver.submit("t")
+            driver.end("t", Ending.LOST)
+            driver.end("t", Ending.LOST)
+            assert driver.running["t"].allocation == size
+            assert driver.strategy.shown == []
+
+    def test_exhaustion_after_losses_goes_on_from_the_last_size(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        for ending in (Ending.LOST, Ending.LOST):
+            driver.end("t", ending)
+        driver.end("t", Ending.EXHAUSTED, MEMORY)
+        assert driver.running["t"].allocation == {MEMORY: 4 * GB}
+        assert [o.ending for o in driver.strategy.shown[-1]] == [Ending.EXHAUSTED] * 2
+
+    def test_a_suspicion_is_no_proof_of_the_need_for_a_larger_node(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 16 * GB, DISK: GB}, NODE)
+        driver.post(Joined(Node("large", Resources(memory=64 * GB, disk=GB))))
+        driver.submit("t")
+        driver.end("t", Ending.LOST)
+        driver.end("t", Ending.LOST)
+        assert driver.running["t"].node == "large"
+        driver.post(Left("large"))
+        driver.end("t", Ending.EXHAUSTED, DISK)
+        assert driver.running["t"].allocation == {MEMORY: 16 * GB, DISK: 2 * GB}
+
+    def test_a_suspicion_is_forgotten_where_no_node_has_more(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 16 * GB}, NODE)
+        driver.post(Joined(Node("large", Resources(memory=40 * GB))))
+        driver.submit("t", "u")
+        for task in ("u", "t"):  # both wait for the large node, on which one of them runs
+            driver.end(task, Ending.LOST)
+            driver.end(task, Ending.LOST)
+        driver.post(Left("large"))
+        assert driver.endings == {}
+        assert {a.allocation[MEMORY] for a in driver.running.values()} == {32 * GB, 16 * GB}
+
+    def test_a_lost_task_moves_to_a_larger_node_even_if_that_has_less_of_the_rest(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 16 * GB, DISK: 50 * GB}, NODE)
+        driver.post(Joined(Node("large", Resources(memory=64 * GB, disk=GB))))
+        driver.submit("t", disk=50 * GB)
+        driver.end("t", Ending.LOST)
+        driver.end("t", Ending.LOST)
+        assert driver.running["t"].allocation == {MEMORY: 32 * GB, DISK: GB}
+
+    def test_negative_retries_are_refused(self) -> None:
+        with pytest.raises(ValueError, match="lost_retries must be 0 or more, not -1"):
+            Driver(lost_retries=-1)
+
+
+class TestWhatComesTwiceOrLate:
+    def test_an_end_reported_twice_counts_once(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        outcome = driver.end("t")
+        assert driver.post(Ended(outcome)) == []
+        assert len(driver.settled) == len(driver.strategy.learned) == 1
+
+    def test_the_end_of_an_earlier_attempt_does_not_end_the_present_one(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        outcome = driver.end("t", Ending.EXHAUSTED, MEMORY)
+        assert driver.post(Ended(replace(outcome, ending=Ending.DONE))) == []
+        assert driver.settled == []
+        driver.end("t")
+        assert driver.endings == {"t": Ending.DONE}
+
+    def test_the_end_of_an_attempt_that_waits_again_is_ignored(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 9 * GB}, NODE)
+        driver.submit("t", "u")
+        outcome = driver.end("t", Ending.LOST)
+        assert "u" in driver.running
+        assert "t" not in driver.running
+        assert driver.post(Ended(outcome)) == []
+        driver.end("u")
+        assert driver.running["t"].number == 2
+
+    def test_what_was_never_launched_cannot_start_or_end(self) -> None:
+        driver = Driver(one_gb, NODE)
+        stranger = Attempt(TaskInfo("stranger", "align"), 1, {MEMORY: GB}, "n0")
+        assert driver.post(Ended(Outcome(stranger, Ending.DONE))) == []
+        assert driver.post(Started(stranger, "n0")) == []
+        assert driver.strategy.learned == []
+
+    def test_a_task_submitted_twice_runs_once(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t", "t")
+        driver.end("t")
+        assert len(driver.settled) == 1
+        assert driver.post(Tick()) == []
+
+
+class TestRoom:
+    def test_what_finds_no_room_waits_and_starts_in_order(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 8 * GB}, NODE)
+        driver.submit(*range(4))
+        assert list(driver.running) == [0, 1]
+        driver.end(1)
+        assert list(driver.running) == [0, 2]
+        driver.end(0)
+        assert list(driver.running) == [2, 3]
+
+    def test_tasks_wait_for_the_first_node_and_are_sized_by_it(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 99 * GB})
+        driver.submit("t")
+        assert driver.post(Tick()) == []
+        driver.post(Joined(Node("n0", NODE)))
+        assert driver.running["t"].allocation == {MEMORY: NODE.memory}
+
+    def test_a_small_task_goes_past_a_large_one_that_has_no_room(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 16 * GB if task.task_id == "large" else GB}, NODE)
+        driver.submit("small", "large", "other")
+        assert set(driver.running) == {"small", "other"}
+
+    def test_a_large_task_does_not_starve_behind_small_ones(self) -> None:
+        driver = Driver(
+            lambda task: {MEMORY: 16 * GB if task.category == "large" else 4 * GB}, NODE
+        )
+        driver.submit(*range(4), category="small")
+        driver.submit(1000, category="large")
+        driver.submit(*range(4, 8), category="small")
+        for number in range(8, 130):
+            if 1000 in driver.running:
+                break
+            driver.submit(number, category="small")
+            driver.end(min(driver.running))
+        assert 1000 in driver.running
+        assert 100 <= number < 120
+
+    def test_a_node_that_is_kept_no_longer_is_room_for_whoever_was_refused_it(self) -> None:
+        sizes = {"f": 8, "g": 8, "first": 8, "old": 4, "large": 12}
+        driver = Driver(
+            lambda task: {MEMORY: sizes[str(task.task_id)] * GB},
+            NODE,
+            patience=1,
+            queue=Fifo(depth=1),
+        )
+        driver.submit("f", "g", "first", "old")
+        driver.submit("large", category="large")
+        driver.end("f")  # `first` starts, `old` is seen, a node is kept for `large`
+        driver.end("g")
+        assert list(driver.running) == ["first"]
+        driver.end("first")
+        assert list(driver.running) == ["large", "old"]
+
+    def test_a_waiting_task_profits_from_what_is_learned_meanwhile(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 16 * GB}, NODE)
+        driver.submit("t", "u", "v")
+        assert list(driver.running) == ["t"]
+        driver.strategy.size = one_gb
+        driver.end("t")
+        assert [a.allocation for a in driver.running.values()] == [{MEMORY: GB}] * 2
+
+    def test_those_far_behind_are_not_sized_before_they_are_looked_at(self) -> None:
+        sized: list[int | str] = []
+
+        def whole(task: TaskInfo) -> Amounts:
+            sized.append(task.task_id)
+            return {MEMORY: 16 * GB}
+
+        driver = Driver(whole, NODE, queue=Fifo(depth=2))
+        driver.submit(*range(1000))
+        assert sized == [0, 1, 2]
+        driver.end(0)
+        assert list(driver.running) == [1]
+        assert len(sized) < 10
+
+    def test_a_waiting_task_is_sized_by_the_larger_node_that_joins(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 64 * GB}, NODE)
+        driver.submit("t", "u")
+        assert driver.running["t"].allocation == {MEMORY: 16 * GB}
+        driver.post(Joined(Node("large", Resources(memory=64 * GB))))
+        assert driver.running["u"].allocation == {MEMORY: 64 * GB}
+
+    def test_a_retry_is_not_sized_anew(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 9 * GB}, NODE)
+        driver.submit("t", "u")
+        driver.end("t", Ending.LOST)
+        driver.strategy.size = one_gb
+        driver.end("u")
+        assert driver.running["t"].allocation == {MEMORY: 9 * GB}
+
+    def test_an_attempt_that_started_elsewhere_takes_its_room_along(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 12 * GB}, NODE, NODE)
+        driver.submit("t")
+        meant = driver.running["t"].node
+        other = "n1" if meant == "n0" else "n0"
+        driver.post(Started(driver.running["t"], other))
+        driver.submit("u", "v")
+        assert driver.running["u"].node == meant
+        assert "v" not in driver.running
+
+    def test_room_that_turns_out_to_be_free_is_used_at_once(self) -> None:
+        sizes = {"t": 10 * GB, "u": 16 * GB}
+        driver = Driver(lambda task: {MEMORY: sizes[str(task.task_id)]}, NODE)
+        driver.submit("t")
+        driver.post(Joined(Node("small", Resources(memory=12 * GB))))
+        driver.submit("u")
+        assert "u" not in driver.running
+        driver.post(Started(driver.running["t"], "small"))
+        assert driver.running["u"].node == "n0"
+
+
+class TestNodes:
+    def test_a_node_that_left_gets_nothing_more_and_its_attempts_are_yet_to_end(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        assert driver.post(Left("n0")) == []
+        driver.submit("u")
+        assert "u" not in driver.running
+        driver.end("t", Ending.LOST)
+        assert driver.settled == []
+        driver.post(Joined(Node("n1", NODE)))
+        assert {task: a.node for task, a in driver.running.items()} == {"t": "n1", "u": "n1"}
+
+    def test_a_task_that_ran_out_on_one_node_moves_to_one_with_more_of_that(self) -> None:
+        wide, deep = Resources(cores=64, memory=64 * GB), Resources(cores=8, memory=512 * GB)
+        driver = Driver(lambda task: {CORES: 32.0, MEMORY: 64 * GB}, wide, deep)
+        driver.submit("t", cores=32)
+        assert driver.running["t"].allocation == {CORES: 32.0, MEMORY: 64 * GB}
+        driver.end("t", Ending.EXHAUSTED, MEMORY)
+        assert driver.running["t"].node == "n1"
+        assert driver.running["t"].allocation == {CORES: 8.0, MEMORY: 128 * GB}
+
+    def test_it_moves_to_the_node_that_has_what_it_holds_of_the_rest(self) -> None:
+        shapes = [(64, 64), (8, 512), (32, 256)]
+        nodes = [Resources(cores=cores, memory=memory * GB) for cores, memory in shapes]
+        driver = Driver(lambda task: {CORES: 32.0, MEMORY: 64 * GB}, *nodes)
+        driver.submit("t", cores=32)
+        driver.end("t", Ending.EXHAUSTED, MEMORY)
+        driver.end("t", Ending.EXHAUSTED, MEMORY)
+        assert driver.running["t"].allocation == {CORES: 32.0, MEMORY: 256 * GB}
+        driver.end("t", Ending.EXHAUSTED, MEMORY)
+        assert driver.running["t"].allocation == {CORES: 8.0, MEMORY: 512 * GB}
+
+    def test_a_task_that_no_single_node_can_hold_does_not_go_to_and_fro(self) -> None:
+        wide, deep = Resources(cores=64, memory=64 * GB), Resources(cores=8, memory=512 * GB)
+        driver = Driver(lambda task: {CORES: 8.0, MEMORY: 64 * GB}, wide, deep)
+        driver.submit("t")
+        driver.end("t", Ending.EXHAUSTED, MEMORY)
+        driver.end("t", Ending.EXHAUSTED, CORES)
+        assert driver.endings == {"t": Ending.EXHAUSTED}
+
+    def test_a_waiting_task_is_cut_down_to_the_nodes_that_are_left(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 64 * GB}, NODE, Resources(memory=64 * GB))
+        driver.submit("t", "u")
+        driver.end("t", Ending.LOST)
+        driver.end("u", Ending.LOST)
+        assert list(driver.running) == ["t"]
+        driver.post(Left("n1"))
+        assert driver.running["u"].allocation == {MEMORY: NODE.memory}
+
+    def test_a_waiting_task_that_needs_more_than_the_nodes_left_is_settled(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 16 * GB}, NODE, Resources(memory=32 * GB))
+        driver.submit("t", "u", "v")
+        outcome = driver.end("t", Ending.EXHAUSTED, MEMORY)
+        driver.post(Left("n1"))
+        assert driver.endings == {"t": Ending.EXHAUSTED}
+        assert driver.settled[0].outcomes == (outcome,)
+
+    def test_while_all_nodes_are_away_a_task_waits_for_the_like_of_them(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        driver.post(Left("n0"))
+        driver.end("t", Ending.EXHAUSTED, MEMORY)
+        assert driver.settled == []
+        driver.post(Joined(Node("n1", NODE)))
+        assert driver.running["t"].allocation == {MEMORY: 2 * GB}
+
+
+class TestUsageThatCannotBe:
+    @pytest.mark.parametrize(
+        "usage",
+        [
+            Usage({MEMORY: math.nan}),
+            Usage({MEMORY: -1.0}),
+            Usage({MEMORY: math.inf}),
+            Usage({MEMORY: 17 * GB}),
+            Usage({MEMORY: 10**400}),
+            Usage({CORES: 10**400, DISK: math.nan}),
+            Usage({MEMORY: "lots"}),  # type: ignore[dict-item]
+            Usage({MEMORY: GB}, wall_s=-1.0),
+            Usage({MEMORY: GB}, wall_s=math.nan),
+        ],
+    )
+    def test_is_not_learned_and_said_once(self, usage: Usage) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t", "u")
+        driver.end("t", usage=usage)
+        driver.end("u", usage=usage)
+        assert driver.endings == {"t": Ending.DONE, "u": Ending.DONE}
+        assert driver.strategy.learned == []
+        [warning] = driver.warnings
+        assert "'align'" in warning
+
+    def test_does_not_keep_an_exhausted_task_from_growing(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        driver.end("t", Ending.EXHAUSTED, MEMORY, usage=Usage({MEMORY: math.nan}))
+        assert driver.running["t"].allocation == {MEMORY: 2 * GB}
+        assert driver.strategy.learned == []
+
+    def test_is_not_an_overrun_nor_a_peak_of_what_nobody_sizes(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.submit("t")
+        driver.end("t", usage=Usage({MEMORY: 3 * GB, CORES: 5.0}))
+        assert len(driver.strategy.learned) == 1
+
+
+def test_the_strategy_that_cannot_do_anything_still_lets_tasks_run() -> None:
+    def broken(category: str) -> Doubling:
+        raise RuntimeError("no strategy today")
+
+    warnings: list[str] = []
+    sizer = Sizer(Categories(broken, warn=warnings.append))
+    sizer.handle(Joined(Node("n0", NODE)), 0.0)
+    [launch] = sizer.handle(Submitted(TaskInfo("t", "align")), 1.0)
+    assert isinstance(launch, Launch)
+    [settle] = sizer.handle(Ended(Outcome(launch.attempt, Ending.DONE)), 2.0)
+    assert isinstance(settle, Settle)
+    assert settle.ending is Ending.DONE
+    assert warnings
