@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
+from rich.box import MARKDOWN
 from rich.table import Table
 
 from parsl_sizer.report.text import number
@@ -37,6 +38,17 @@ def _cpu_model() -> str:
     return models[0] if models else platform.machine()
 
 
+def table(names: Sequence[str], figures: Sequence[str]) -> Table:
+    """An empty table with these columns and one for the verdict, as Markdown has it."""
+    made = Table(box=MARKDOWN)
+    for name in names:
+        made.add_column(name)
+    for figure in figures:
+        made.add_column(figure, justify="right")
+    made.add_column("")
+    return made
+
+
 def verdict(missed: list[str]) -> str:
     """One cell of a table: what is above its bar, if anything.
 
@@ -60,17 +72,15 @@ class Line:
         return self.bar is not None and self.measured > self.bar
 
 
-def lines_table(title: str, lines: Sequence[Line]) -> Table:
-    table = Table(title=title, title_justify="left", box=None)
-    table.add_column("what")
-    table.add_column("measured", justify="right")
-    table.add_column("bar", justify="right")
-    table.add_column("")
+def lines_table(lines: Sequence[Line]) -> Table:
+    made = table(["what"], ["measured", "bar"])
     for line in lines:
-        measured = f"{number(line.measured)} {line.unit}".strip()
+        # Three decimals of what is small: 1.005 is not 1 beside a bar of 1.02.
+        shown = f"{line.measured:.3f}" if line.measured < 10 else number(line.measured)
+        measured = f"{shown} {line.unit}"
         if line.bar is None:
-            table.add_row(line.what, measured, "–")
+            made.add_row(line.what, measured, "–")
         else:
             missed = ["above the bar"] if line.is_missed else []
-            table.add_row(line.what, measured, f"≤ {number(line.bar)} {line.unit}", verdict(missed))
-    return table
+            made.add_row(line.what, measured, f"≤ {number(line.bar)} {line.unit}", verdict(missed))
+    return made

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from statistics import geometric_mean
 
 from costs import DATA, DRAWING, Cost, Costs, published, reference, replayed, trace
-from printing import Line, described, lines_table, machine, verdict
+from printing import Line, described, lines_table, machine, table, verdict
 from rich.table import Table
 
 from parsl_sizer.cli.output import console, print_json, say
@@ -85,10 +85,10 @@ def _shown(spec: str) -> str:
     return next((name for name, known in VARIANTS.items() if known == spec), spec)
 
 
-def means(rows: Sequence[Judged], *, are_judged: bool) -> list[Line]:
-    """The geometric means of the ratios, over all traces and over those with input sizes."""
+def overall(rows: Sequence[Judged], *, are_judged: bool) -> list[Line]:
+    """The largest ratio, and the geometric means: of all, and of traces with input sizes."""
+    lines = [Line("largest ratio", max(row.ratio for row in rows), rows[0].ratio_bar, "×")]
     sized = [row for row in rows if row.has_sizes]
-    lines = []
     for what, bar, chosen in (
         (f"geometric mean of {len(rows)} traces", MEAN, rows),
         (f"geometric mean of the {len(sized)} with input sizes", MEAN_WITH_SIZES, sized),
@@ -99,16 +99,11 @@ def means(rows: Sequence[Judged], *, are_judged: bool) -> list[Line]:
     return lines
 
 
-def quality_table(title: str, rows: Sequence[Judged]) -> Table:
-    table = Table(title=title, title_justify="left", box=None)
-    table.add_column("trace")
-    table.add_column("best published")
-    table.add_column("figure")
-    for name in ("its waste", "auto's", "ratio", "bar", "retries", "bar"):
-        table.add_column(name, justify="right")
-    table.add_column("")
+def quality_table(rows: Sequence[Judged]) -> Table:
+    figures = ["its waste", "auto's", "ratio", "bar", "retries", "bar"]
+    made = table(["trace", "best published", "figure"], figures)
     for row in rows:
-        table.add_row(
+        made.add_row(
             row.trace,
             row.best,
             row.best_from,
@@ -120,7 +115,7 @@ def quality_table(title: str, rows: Sequence[Judged]) -> Table:
             f"{row.retries_bar:.3f}",
             verdict(row.missed()),
         )
-    return table
+    return made
 
 
 @dataclass(frozen=True)
@@ -155,14 +150,10 @@ def agreements(ours: Costs, theirs: Costs) -> list[Agreement]:
 
 
 def agreement_table(found: Sequence[Agreement]) -> Table:
-    table = Table(title="MAQ beside the reference", title_justify="left", box=None)
-    table.add_column("strategy")
-    table.add_column("trace")
-    for name in ("lag", "ours", "reference", "difference", "bar"):
-        table.add_column(name, justify="right")
-    table.add_column("")
+    figures = ["lag", "ours", "reference", "difference", "bar"]
+    made = table(["strategy", "trace"], figures)
     for one in found:
-        table.add_row(
+        made.add_row(
             one.strategy,
             one.trace,
             str(one.lag),
@@ -172,28 +163,25 @@ def agreement_table(found: Sequence[Agreement]) -> Table:
             f"{one.bar:.2f}",
             verdict(["MAQ"] if one.is_missed else []),
         )
-    return table
+    return made
 
 
 def fidelity_table(found: Sequence[Agreement]) -> Table:
     """The same in short: where each strategy is farthest from the reference."""
-    table = Table(title="Largest difference of each strategy", title_justify="left", box=None)
-    table.add_column("strategy")
-    for name in ("figures", "largest", "bar", "above it"):
-        table.add_column(name, justify="right")
-    table.add_column("on")
+    made = table(["strategy", "farthest on"], ["figures", "difference", "bar"])
     for strategy in dict.fromkeys(one.strategy for one in found):
         own = [one for one in found if one.strategy == strategy]
         worst = max(own, key=lambda one: abs(one.difference))
-        table.add_row(
+        missed = sum(one.is_missed for one in own)
+        made.add_row(
             strategy,
+            f"{worst.trace}, lag {worst.lag}",
             str(len(own)),
             f"{worst.difference:+.4f}",
             f"{worst.bar:.2f}",
-            str(sum(one.is_missed for one in own)),
-            f"{worst.trace}, lag {worst.lag}",
+            verdict([f"{missed} times"] if missed else []),
         )
-    return table
+    return made
 
 
 def _arguments() -> argparse.Namespace:
@@ -239,14 +227,15 @@ def fidelity(asked: argparse.Namespace) -> None:
         print_json({"machine": machine(), "seeds": asked.seeds, "fidelity": rows})
         return
     out = console()
-    out.print(f"{described()}\n")
+    out.print(described())
     out.print(agreement_table(found))
-    out.print()
     out.print(fidelity_table(found))
+    wanted = [key for key in theirs if key[0] in asked.traces and key[2] in asked.lag]
     missed = sum(one.is_missed for one in found)
-    out.print(f"\n{len(found)} figures, {missed} above their bar.")
-    lost = [key for key in theirs if key[0] in asked.traces and key[2] in asked.lag]
-    out.print(f"{len(set(lost) - ours.keys())} figures of the reference are not replayed here.")
+    out.print(
+        f"Of {len(wanted)} figures of the reference {len(found)} are replayed here, "
+        f"{missed} with a difference above the bar."
+    )
 
 
 def quality(asked: argparse.Namespace) -> None:
@@ -260,24 +249,22 @@ def quality(asked: argparse.Namespace) -> None:
     for row in tables[asked.lag[0]]:
         if row.auto.impossible:
             say(f"{row.trace}: {row.auto.impossible} tasks exceed the node and are left out.")
-    averages = {lag: means(rows, are_judged=asked.ttf == 1.0) for lag, rows in tables.items()}
+    lines = {lag: overall(rows, are_judged=asked.ttf == 1.0) for lag, rows in tables.items()}
     if asked.json:
-        print_json(_as_json(asked, tables, averages))
+        print_json(_as_json(asked, tables, lines))
         return
     out = console()
-    out.print(f"{described()}\n")
+    out.print(f"{described()}; {len(specs)} published strategies replayed")
     for lag, rows in tables.items():
-        title = f"Lag {lag}, time to failure {asked.ttf:g}: waste in MB·s, retries per task"
-        out.print(quality_table(title, rows))
-        out.print()
-        out.print(lines_table(f"Lag {lag}", averages[lag]))
-        out.print()
+        out.print(f"\nLag {lag}, time to failure {asked.ttf:g}; waste in MB·s, retries per task:")
+        out.print(quality_table(rows))
+        out.print(lines_table(lines[lag]))
 
 
 def _as_json(
     asked: argparse.Namespace,
     tables: Mapping[int, Sequence[Judged]],
-    averages: Mapping[int, Sequence[Line]],
+    lines: Mapping[int, Sequence[Line]],
 ) -> dict[str, object]:
     return {
         "machine": machine(),
@@ -288,9 +275,9 @@ def _as_json(
             for rows in tables.values()
             for row in rows
         ],
-        "means": {
-            lag: [asdict(line) | {"missed": line.is_missed} for line in lines]
-            for lag, lines in averages.items()
+        "overall": {
+            lag: [asdict(line) | {"missed": line.is_missed} for line in own]
+            for lag, own in lines.items()
         },
     }
 

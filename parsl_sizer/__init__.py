@@ -7,10 +7,10 @@ parsl nor numpy.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
 
 from .version import __version__
 
+TYPE_CHECKING = False  # typing itself takes longer to import than all of this
 if TYPE_CHECKING:
     from .model import Kind, Outcome, Resources, ResourcesExhausted, TaskInfo
     from .strategies import PerKind, Predictor, Proposal, Setting, Strategy
@@ -43,11 +43,11 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(home, __name__), name)
+    value: object = getattr(importlib.import_module(home, __name__), name)
     globals()[name] = value
     return value
 

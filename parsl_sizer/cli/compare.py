@@ -97,6 +97,8 @@ def _reads_as(text: str, default: object) -> bool:
 
 def _check_folder(path: Path) -> None:
     """A picture that cannot be written is told before the long work."""
+    if path.suffix.lower() != ".png":
+        raise SizerError(f"Cannot draw {path}: its name must end in .png.")
     if path.is_dir() or not path.parent.is_dir():
         raise SizerError(f"Cannot draw {path}: its folder does not exist or it is a folder.")
 

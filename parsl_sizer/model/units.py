@@ -14,6 +14,7 @@ MB = 1e6
 """Bytes in a megabyte."""
 
 _BYTES = {"": 1.0, "B": 1.0, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15}
+_BYTES |= {"K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _BYTES |= {"KIB": 2.0**10, "MIB": 2.0**20, "GIB": 2.0**30, "TIB": 2.0**40}
 _KINDS = {kind.value: kind for kind in Kind}
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
@@ -65,8 +66,8 @@ def format_amount(kind: Kind, amount: float) -> str:
     ('1.93 GB', '2 cores')
     """
     if not is_bytes(kind):
-        unit = kind.value if amount != 1 else kind.value[:-1]
-        return f"{amount:.3g} {unit}"
+        number = f"{amount:.3g}"
+        return f"{number} {kind.value if number != '1' else kind.value[:-1]}"
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if abs(amount) < 999.5 or unit == "TB":
             break

@@ -113,21 +113,29 @@ def category_table(categories: Mapping[str, Mapping[Kind, Tally]], kind: Kind) -
     return table
 
 
+def _waste(standing: Standing) -> str:
+    tally = standing.tally
+    return amount(standing.kind, tally.waste) if tally.tasks else UNKNOWN
+
+
 def compare_table(standings: Sequence[Standing]) -> Table:
     """One row per strategy, least waste first, the best one marked."""
     kind = standings[0].kind.value if standings else "memory"
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("")
-    table.add_column("strategy", no_wrap=True)
-    for label in (f"{kind} waste", "× best", "MAQ", "WRR", "ATE", "retries/task"):
-        table.add_column(label, justify="right", no_wrap=True)
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    table.add_column("", min_width=1)
+    table.add_column("strategy", overflow="fold", min_width=12)
+    # On a narrow terminal headers and names are folded; a figure is never cut.
+    widths = [max(10, *(len(_waste(standing)) for standing in standings), 0), 5, 5, 7, 7, 7]
+    labels = (f"{kind} waste", "× best", "MAQ", "WRR", "ATE", "retries /task")
+    for label, width in zip(labels, widths, strict=True):
+        table.add_column(label, justify="right", min_width=width)
     for standing in standings:
         tally = standing.tally
         limit = " (the limit)" if standing.result.is_limit else ""
         table.add_row(
             "★" if standing.is_best else "",
             escape(shortened(standing.result.name)) + limit,
-            amount(standing.kind, tally.waste) if tally.tasks else UNKNOWN,
+            _waste(standing),
             _ratio(standing.relative_waste),
             _ratio(tally.maq),
             _percent(tally.wrr),

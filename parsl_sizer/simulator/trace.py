@@ -77,11 +77,22 @@ def _open(path: str | os.PathLike[str], shown: str) -> Iterator[TextIO]:
 
 
 def known_kinds(path: str | os.PathLike[str], *, name: str | None = None) -> tuple[Kind, ...]:
-    """The kinds of which a trace has a column."""
+    """The kinds of which at least one row of a trace has an amount.
+
+    What no row knows is not sized: reserving it would leave nodes idle for nothing.
+    """
     shown = name or os.fspath(path)
     with _open(path, shown) as file, _reading(file, shown) as reader:
         header = _header(reader, shown)
-    return tuple(kind for kind, column in PEAKS.items() if column in header)
+        unseen = {kind: header.index(column) for kind, column in PEAKS.items() if column in header}
+        known = set()
+        for cells in reader:
+            for kind in [k for k, at in unseen.items() if at < len(cells) and cells[at].strip()]:
+                known.add(kind)
+                del unseen[kind]
+            if not unseen:
+                break
+    return tuple(kind for kind in PEAKS if kind in known)
 
 
 def parse(lines: Iterable[str], name: str = "trace") -> Iterator[Row]:

@@ -76,11 +76,10 @@ class Auto(OptimalLadder):
 
     def observe(self, task: TaskInfo, peak: float, wall_s: float) -> None:
         evidence = self._evidence
-        features = self._features(task)
-        if evidence.tasks:
+        features = self._features(task) if self._names else ()
+        if len(evidence.bins) > 1:  # else all ladders are the same
             self._judge(features, peak, wall_s)
-        offered = len(task.features) + (self._kind in task.requested)
-        if len(self._names) < min(offered, MOST_FEATURES):
+        if len(self._names) < MOST_FEATURES and self._has_new(task):
             self._adopt(task)
             features = self._features(task)
         self._take(task, peak, wall_s, features)
@@ -104,11 +103,12 @@ class Auto(OptimalLadder):
         for candidate in self._others:
             found = candidate.view.ladder(features)
             cost = plain
+            candidate.squares *= DISCOUNT**2
             if found is not None:
                 ladder, scale = found
                 cost = ladder.cost(peak / scale, theta) * scale
                 difference = (cost - plain) * weight
-                candidate.squares = candidate.squares * DISCOUNT**2 + difference * difference
+                candidate.squares += difference * difference
             candidate.loss = candidate.loss * DISCOUNT + (cost - peak) * weight
             if candidate.loss < lowest and (
                 self._loss - candidate.loss > SURE * math.sqrt(candidate.squares)
@@ -121,12 +121,17 @@ class Auto(OptimalLadder):
         evidence = self._evidence
         if len(evidence.bins) == 1:
             return  # all ladders are the same
-        for candidate in self._others:
+        waiting = sorted(self._others, key=lambda candidate: candidate.view.due_at)
+        for candidate in waiting[: 1 if evidence.tasks > ALWAYS_REFIT else None]:
             if evidence.tasks >= candidate.view.due_at:
                 candidate.view.refit(evidence)
-                if evidence.tasks > ALWAYS_REFIT:
-                    break
         self._due_at = min([candidate.view.due_at for candidate in self._others])
+
+    def _has_new(self, task: TaskInfo) -> bool:
+        names = self._names
+        return any(name not in names for name in task.features) or (
+            self._kind in task.requested and REQUESTED not in names
+        )
 
     def _adopt(self, task: TaskInfo) -> None:
         """Start to look at features that the task has and no task before it had."""

@@ -2,8 +2,8 @@
 
 With a user's request the peak is most likely somewhere below it: halvings of the
 request, each half as likely, and the ratios of peak to request that other categories
-have shown. Without one: doublings from 125 MB (1/16 core) and other categories' peaks.
-The cheapest ladder of that prior is the first proposal.
+have shown. Without one: doublings of 125 MB (1 core), rarer the larger, and other
+categories' peaks. The cheapest ladder of that prior is the first proposal.
 """
 
 from __future__ import annotations
@@ -30,11 +30,10 @@ ABOVE_REQUEST = ((2.0, 0.05), (4.0, 0.02), (8.0, 0.01), (16.0, 0.01))
 class Pool:
     """What the categories of a run have shown of one kind, for those still unseen."""
 
-    def __init__(self, kind: Kind) -> None:
-        smallest = 125e6 if is_bytes(kind) else 0.0625
-        self._doublings = _normed(
-            [(smallest * 2.0**step, 2.0 ** (-step / 2)) for step in range(16)]
-        )
+    def __init__(self, kind: Kind, price: float = RETRY_PRICE) -> None:
+        self._price = price
+        smallest, rarer = (125e6, 0.5**0.5) if is_bytes(kind) else (1.0, 0.25)
+        self._doublings = _normed([(smallest * 2.0**step, rarer**step) for step in range(16)])
         self._halvings = _normed([(2.0**-step, 2.0**-step) for step in range(6)])
         self._seen: deque[tuple[float, float | None, float]] = deque(maxlen=POOLED)
         self._wait = 0
@@ -47,6 +46,11 @@ class Pool:
         if self._wait * 20 >= len(self._seen) or len(self._seen) < ALWAYS_REFIT:
             self._refit()
 
+    @property
+    def basis(self) -> str:
+        """What the ladders come from."""
+        return "a first guess from other categories" if self._seen else "a first guess"
+
     def ladder(self, requested: float | None) -> Found:
         """The cheapest ladder for a task of a new category."""
         asked = _amount(requested)
@@ -55,9 +59,9 @@ class Pool:
     def _refit(self) -> None:
         self._wait = 0
         ratios = [(peak / asked, time, OTHERS_RATIO) for peak, asked, time in self._seen if asked]
-        self._ratios = _ladder(self._halvings, ratios, ABOVE_REQUEST)
+        self._ratios = _ladder(self._halvings, ratios, ABOVE_REQUEST, self._price)
         peaks = [(peak, time, OTHERS_PEAK) for peak, _, time in self._seen]
-        self._peaks = _ladder(self._doublings, peaks, ())
+        self._peaks = _ladder(self._doublings, peaks, (), self._price)
 
 
 def _amount(requested: float | None) -> float | None:
@@ -69,6 +73,7 @@ def _ladder(
     prior: list[tuple[float, float]],
     seen: list[Point],
     above: tuple[tuple[float, float], ...],
+    price: float,
 ) -> Ladder:
     """The cheapest ladder; seen tasks weigh by their time relative to the mean."""
     mean = sum(time for _, time, _ in seen) / len(seen) if seen else 0.0
@@ -81,7 +86,7 @@ def _ladder(
     points += [(amount, total * share, total * share) for amount, share in above]
     points.sort()
     used = sum(amount * time for amount, time, _ in points)
-    return cheapest_ladder(points, price=RETRY_PRICE * used)
+    return cheapest_ladder(points, price=price * used)
 
 
 def _normed(prior: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -75,7 +75,7 @@ class Evidence:
         self._fineness = 1000.0
         self.top: list[float] = []
         self.recent: deque[Seen] = deque(maxlen=WINDOW)
-        self.failing: dict[int | str, tuple[float, float]] = {}
+        self.failing: dict[int | str, tuple[float, float, int]] = {}
         self._failed_tasks = 0
         self._failed_shares = 0.0
 
@@ -128,7 +128,7 @@ class Evidence:
         self.failing.pop(task_id, None)
         if len(self.failing) >= MOST_FAILING:
             self.failing.pop(next(iter(self.failing)))
-        self.failing[task_id] = (allocated, wall_s)
+        self.failing[task_id] = (allocated, wall_s, self.tasks)
 
     def points(self) -> list[Point]:
         """All finished tasks, the failing ones' bounds, and one more task above them all."""
@@ -138,14 +138,19 @@ class Evidence:
             for _, (peak, time, count) in sorted(self.bins.items())
         ]
         share = self.tasks / (self.tasks + 1.0)
-        points += tail(self.top, self.tasks, share, share * self.mean_s * (1.0 + TIME_FLOOR))
+        mean = sum([time for _, time, _ in points]) / self.tasks
+        points += tail(self.top, self.tasks, share, share * mean)
         if self.failing:
-            points = with_bounds(points, self.bounds(), self.mean_s)
+            points = with_bounds(points, self.bounds(), mean)
         return points
 
     def bounds(self) -> list[float]:
-        """What the tasks that ran out and have not finished are known to exceed."""
-        return [bound for bound, _ in self.failing.values()]
+        """What the tasks that ran out and have not finished are known to exceed.
+
+        One that is not back after as many tasks as the window has is given up.
+        """
+        oldest = self.tasks - WINDOW
+        return [bound for bound, _, since in self.failing.values() if since >= oldest]
 
     def _pair_bins(self) -> None:
         self._fineness /= 2.0

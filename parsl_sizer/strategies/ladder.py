@@ -44,6 +44,8 @@ class Ladder(NamedTuple):
     """What starting at each candidate costs, over all tasks."""
     held: array[float]
     """The time for which tasks hold each candidate when they start there."""
+    cheapest: array[int]
+    """For each candidate, the index of the cheapest start at or above it."""
     share: array[float]
     """The share of tasks with a peak above each candidate."""
 
@@ -62,7 +64,7 @@ class Ladder(NamedTuple):
         index = bisect_left(self.amounts, floor)
         if index == len(self.amounts):
             return floor
-        best = min(range(index, len(self.amounts)), key=self.costs.__getitem__)
+        best = self.cheapest[index]
         if index == 0:
             return self.amounts[best]
         # Stopping at the floor itself covers what the candidate below it covers, for
@@ -134,7 +136,12 @@ def cheapest_ladder(points: Sequence[Point], *, theta: float = 1.0, price: float
         last += 1
         if front > last:
             front = last
-    step = min(range(size), key=costs.__getitem__)
+    step = size - 1
+    cheapest = [step] * size
+    for index in range(size - 2, -1, -1):
+        if costs[index] <= costs[step]:
+            step = index
+        cheapest[index] = step
     rungs = [amounts[step]]
     while (step := following[step]) >= 0:
         rungs.append(amounts[step])
@@ -144,6 +151,7 @@ def cheapest_ladder(points: Sequence[Point], *, theta: float = 1.0, price: float
         tuple(rungs),
         array("d", costs),
         array("d", [total - early * time for time in above]),
+        array("i", cheapest),
         array("d", share),
     )
 

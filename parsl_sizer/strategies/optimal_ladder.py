@@ -37,12 +37,15 @@ class Rung(NamedTuple):
     amount: float
     tasks: int
 
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        return str, (str(self),)  # whoever keeps it wants the sentence, not the ladder
+
     def __str__(self) -> str:
         ladder = self.ladder
         number = bisect_left(ladder.rungs, self.amount) + 1
         likely = [rung for rung in ladder.rungs if ladder.covered(rung) < LIKELY]
         if not self.tasks:
-            return f"a first guess from {self.basis}"
+            return self.basis
         return (
             f"rung {number} of {max(number, len(likely) + 1)}, expected to be enough for "
             f"{ladder.covered(self.amount):.0%}, from {self.tasks} {self.basis}"
@@ -100,7 +103,7 @@ class OptimalLadder(Predictor):
     def _found(self, task: TaskInfo) -> tuple[str, Found]:
         """The ladder for the task, and what it is based on."""
         if not self._evidence.tasks:
-            return "other categories", self._pool.ladder(task.requested.get(self._kind))
+            return self._pool.basis, self._pool.ladder(task.requested.get(self._kind))
         return "tasks", self._all.found
 
     def _take(
@@ -170,7 +173,7 @@ def ladders(setting: Setting, price: float, make: Callable[[Kind, Pool], Optimal
         raise UnknownStrategy(f"The objective is waste or throughput, not {setting.objective!r}.")
     if not (isinstance(price, (int, float)) and 0 <= price < 100):
         raise UnknownStrategy(f"price is a share of a task's cost such as 0.05, not {price!r}.")
-    pools = {kind: Pool(kind) for kind in setting.kinds}
+    pools = {kind: Pool(kind, price) for kind in setting.kinds}
     return lambda category: Ladders(
         {kind: make(kind, pools[kind]) for kind in setting.kinds}, objective=setting.objective
     )

@@ -32,7 +32,7 @@ GROWTH = 0.03
 """Refit when the number of tasks grew by this much."""
 ALWAYS_REFIT = 40
 """Refit the plain ladder after every task while there are no more than this."""
-STALE = 512.0
+STALE = 256.0
 """Refit what forgets old tasks after this many at the latest."""
 
 Found = tuple[Ladder, float]
@@ -76,7 +76,7 @@ class AllTasks:
     def due(self, evidence: Evidence) -> bool:
         return (
             evidence.tasks >= self._next
-            or evidence.maximum > self._maximum
+            or evidence.maximum > self._maximum * (1.0 if evidence.tasks < ALWAYS_REFIT else 1.01)
             or len(evidence.failing) > self._failing + 1 + GROWTH * evidence.tasks
         )
 
@@ -155,8 +155,8 @@ class LikeTasks:
     FEWEST_NEIGHBOURS = 8
     RIDGE = 0.02
     """Pulls slopes of few tasks to 0."""
-    GROWTH = 0.1
-    STALE = 4096.0
+    EARLY_GROWTH = 0.2
+    LONGEST = 4096.0
 
     def __init__(self, feature: int, reach: float, price: float = RETRY_PRICE) -> None:
         self._price = price
@@ -170,8 +170,8 @@ class LikeTasks:
         import numpy as np
 
         tasks = evidence.tasks
-        growth = self.GROWTH if tasks < ALWAYS_REFIT else GROWTH
-        self.due_at = tasks + min(max(growth * tasks, 1.0), self.STALE)
+        growth = self.EARLY_GROWTH if tasks < ALWAYS_REFIT else GROWTH
+        self.due_at = tasks + min(max(growth * tasks, 1.0), self.LONGEST)
         self._anchors = []
         index = self._feature
         window = [
@@ -284,4 +284,4 @@ def weighted_points(peaks: Numbers, times: Numbers, weights: Numbers, most: int)
     )
     share = size / (size + 1.0)
     top = peaks[-int(3 * size) - 1 :].tolist()
-    return points + tail(top, len(top), share, share * mean * (1.0 + TIME_FLOOR))
+    return points + tail(top, len(top), share, share * float(time.sum()) / size)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,8 @@ def memory_only(row: Row) -> Row:
     return Row(row.line, row.task, {Kind.MEMORY: row.peak[Kind.MEMORY]}, row.time_s)
 
 
-def measured(trace: Path, node: Resources, lag: int, ttf: float = 1.0) -> Figures:
+@lru_cache
+def measured(trace: Path, node: Resources, *, lag: int, ttf: float = 1.0) -> Figures:
     complaints: list[str] = []
     made = family("auto", Setting((Kind.MEMORY,), "waste"))
     categories = Categories(made, kinds=(Kind.MEMORY,), lag=lag, warn=complaints.append)
@@ -77,7 +79,7 @@ def test_auto_is_no_worse_than_the_best_published_strategy(
     traces: Path, trace: str, lag: int
 ) -> None:
     best = best_published(traces.parent / "reference.csv", trace, lag)
-    found = measured(traces / f"{trace}.csv", Resources(memory=MEMORY_MB[trace] * MB), lag)
+    found = measured(traces / f"{trace}.csv", Resources(memory=MEMORY_MB[trace] * MB), lag=lag)
     assert found.waste_mb_s <= AT_MOST[lag] * best.waste_mb_s
     assert found.retries_per_task <= max(0.5, 1.5 * best.retries_per_task)
 

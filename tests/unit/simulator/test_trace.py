@@ -179,9 +179,9 @@ def test_what_csv_refuses_is_told() -> None:
     assert "line 2: field larger than field limit" in fault("x" * 200_000 + ",,1,5,1,1,")
 
 
-def test_known_kinds_are_those_with_a_column(tmp_path: Path) -> None:
+def test_known_kinds_are_those_of_which_a_row_has_an_amount(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
-    path.write_text("disk_mb,category,time_s,memory_mb\n1,a,1,1\n")
+    path.write_text("disk_mb,category,time_s,memory_mb,cores\n,a,1,1,\n1,a,1,,\n")
     assert known_kinds(path) == (Kind.MEMORY, Kind.DISK)
 
 

@@ -31,8 +31,8 @@ def taught(ladder: OptimalLadder, seen: list[tuple[float, float]]) -> OptimalLad
     return ladder
 
 
-def conditioned(**options: str) -> ConditionedLadder:
-    return ConditionedLadder(Kind.MEMORY, Pool(Kind.MEMORY), **options)
+def conditioned(feature: str = "input_size") -> ConditionedLadder:
+    return ConditionedLadder(Kind.MEMORY, Pool(Kind.MEMORY), feature=feature)
 
 
 def waste(ladder: OptimalLadder, seen: list[tuple[float, float]]) -> float:
@@ -74,6 +74,14 @@ def test_after_a_failure_it_climbs_around_the_prediction() -> None:
         climb.append(following)
     assert 3 <= len(climb) <= 12
     assert climb[1] < 2.5 * climb[0]
+
+
+def test_what_is_free_up_to_a_floor_is_taken_there() -> None:
+    ladder = taught(conditioned(), linear(200))
+    for size, floor in ((0.5, 10.0), (1.0, 20.0), (9.0, 40.0)):
+        amount, _ = ladder.first(task(999, size * GB), NODE, floor * GB)
+        assert amount == pytest.approx(floor * GB, rel=1e-6)
+    assert ladder.first(task(999, 9 * GB), NODE, GB) == ladder.first(task(999, 9 * GB), NODE)
 
 
 def test_rounding_does_not_make_a_rung_follow_itself() -> None:

@@ -84,7 +84,7 @@ def test_a_task_that_fails_again_becomes_the_youngest() -> None:
     evidence.add_failure(0, 2.0, 1.0)
     evidence.add_failure("new", 3.0, 1.0)
     assert 1 not in evidence.failing
-    assert evidence.failing[0] == (2.0, 1.0)
+    assert evidence.failing[0][:2] == (2.0, 1.0)
 
 
 def test_tasks_that_ran_out_weigh_on_what_lies_above_their_bounds() -> None:

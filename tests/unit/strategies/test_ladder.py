@@ -73,6 +73,13 @@ def test_a_floor_between_two_amounts_is_a_start_of_its_own() -> None:
     assert ladder.first_at_least(11.0) == 11.0
 
 
+def test_a_floor_is_cheaper_to_start_at_where_attempts_die_early() -> None:
+    ladder = cheapest_ladder(alike(*[1.0] * 9, *[2.0] * 9, 12.0, 12.0), theta=0.5)
+    # The 18 who fit and 2 for half their time: 19 x floor + 2 x 12, against 20 x 12.
+    assert ladder.first_at_least(11.3) == 11.3
+    assert ladder.first_at_least(11.4) == 12.0
+
+
 def test_a_task_larger_than_the_ladder_costs_at_least_a_doubling() -> None:
     ladder = cheapest_ladder(alike(*[1.0] * 9, 8.0))
     assert ladder.cost(1.0, theta=0.5) == 1.0

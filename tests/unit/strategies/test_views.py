@@ -87,7 +87,9 @@ def test_a_retry_costs_the_given_share_of_a_typical_task() -> None:
 
 def test_recent_tasks_follow_a_change_that_all_tasks_average() -> None:
     evidence = evidence_of([*around(8 * GB, 0.02, 1000), *around(2 * GB, 0.02, 300)])
-    recent, every = refitted(RecentTasks(50), evidence), refitted(AllTasks(), evidence)
+    recent, every = RecentTasks(50), AllTasks()
+    recent.refit(evidence)
+    every.refit(evidence)
     assert 2 * GB < first(recent.ladder(())) < 2.2 * GB
     assert first(every.ladder(())) > 7 * GB
 
@@ -244,7 +246,7 @@ def test_even_after_a_million_tasks_a_change_is_noticed() -> None:
     recent.refit(evidence)
     like_tasks.refit(evidence)
     assert recent.due_at == 10**7 + STALE
-    assert like_tasks.due_at == 10**7 + LikeTasks.STALE
+    assert like_tasks.due_at == 10**7 + LikeTasks.LONGEST
 
 
 def test_all_tasks_are_refitted_when_they_grew_by_three_percent() -> None:
