@@ -175,7 +175,7 @@ def _rows(reader: _Reader, header: list[str], name: str) -> Iterator[Row]:
 
 def _number(text: str) -> float:
     value = float(text)
-    if 0.0 <= value <= LARGEST:
+    if 0.0 <= value <= LARGEST and "_" not in text:
         return value
     raise ValueError
 

@@ -144,11 +144,11 @@ class Categories:
         if len(failures) >= MAX_ATTEMPTS:
             return None
         if len(failures) >= MAX_ATTEMPTS - 1:
-            whole = {kind: largest[kind] for kind in {*held, *last.exhausted}}
+            whole = {kind: largest[kind] for kind in (*held, *sorted(last.exhausted))}
             return Proposal(whole, f"{len(failures)} attempts failed: the largest node")
         proposal = self._sound(task, failures, largest)
         amounts = dict(proposal.amounts)
-        for kind in {*held, *last.exhausted}:
+        for kind in dict.fromkeys((*held, *sorted(last.exhausted))):
             least = min(held.get(kind, 0.0), largest[kind])
             amount = amounts.get(kind, math.nan)
             if amount > least or (amount == least and kind not in last.exhausted):

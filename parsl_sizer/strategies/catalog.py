@@ -113,11 +113,19 @@ def family(spec: str | Family, setting: Setting) -> Family:
         raise UnknownStrategy(f"No strategy is called {name!r}; {hint}")
     options = dict(_option(name, part) for part in text.split(",") if part.strip())
     build = known[name].build
+    signature = inspect.signature(build)
     try:
-        inspect.signature(build).bind(setting, **options)
+        signature.bind(setting, **options)
     except TypeError as error:
-        takes = ", ".join(list(inspect.signature(build).parameters)[1:]) or "no options"
+        takes = ", ".join(list(signature.parameters)[1:]) or "no options"
         raise UnknownStrategy(f"Strategy {name!r}: {error}; it takes {takes}.") from None
+    for key, value in options.items():
+        parameter = signature.parameters.get(key)
+        if parameter is None or not isinstance(parameter.default, (bool, int, float)):
+            continue
+        if isinstance(parameter.default, bool) != isinstance(value, bool):
+            wanted = "true or false" if isinstance(parameter.default, bool) else "a number"
+            raise UnknownStrategy(f"Strategy {name!r}: {key} must be {wanted}, not {value!r}.")
     return build(setting, **options)
 
 
