@@ -156,7 +156,7 @@ class LikeTasks:
     RIDGE = 0.02
     """Pulls slopes of few tasks to 0."""
     EARLY_GROWTH = 0.2
-    LONGEST = 4096.0
+    LONGEST = 8192.0
 
     def __init__(self, feature: int, reach: float, price: float = RETRY_PRICE) -> None:
         self._price = price

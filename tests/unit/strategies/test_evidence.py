@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from parsl_sizer.strategies.evidence import MOST_BINS, MOST_FAILING, Evidence, with_bounds
+from parsl_sizer.strategies.evidence import (
+    MOST_BINS,
+    MOST_FAILING,
+    WINDOW,
+    Evidence,
+    tail,
+    with_bounds,
+)
 
 
 def test_peaks_that_differ_by_a_percent_stay_apart_while_they_are_few() -> None:
@@ -77,14 +84,41 @@ def test_the_oldest_failing_tasks_are_forgotten() -> None:
     assert evidence.bounds() == [float(number) for number in range(10, MOST_FAILING + 10)]
 
 
-def test_a_task_that_fails_again_becomes_the_youngest() -> None:
+def test_a_task_that_fails_again_becomes_the_youngest_and_pushes_none_out() -> None:
     evidence = Evidence()
     for number in range(MOST_FAILING):
         evidence.add_failure(number, 1.0, 1.0)
-    evidence.add_failure(0, 2.0, 1.0)
-    evidence.add_failure("new", 3.0, 1.0)
-    assert 1 not in evidence.failing
-    assert evidence.failing[0][:2] == (2.0, 1.0)
+    evidence.add_failure(1, 2.0, 1.0)
+    assert len(evidence.failing) == MOST_FAILING
+    assert list(evidence.failing)[:2] == [0, 2]
+    assert list(evidence.failing)[-1] == 1
+    assert evidence.bounds()[-1] == 2.0
+
+
+def test_a_failing_task_that_does_not_come_back_is_given_up() -> None:
+    evidence = Evidence()
+    evidence.add_failure("lost", 2e9, 1.0)
+    for number in range(WINDOW):
+        evidence.add(number, 1e9, 1.0, ())
+    assert evidence.bounds() == [2e9]
+    evidence.add_failure("young", 3e9, 1.0)
+    evidence.add("one more", 1e9, 1.0, ())
+    assert evidence.bounds() == [3e9]
+
+
+def test_a_tail_reaches_as_far_as_the_largest_peaks_lie_apart() -> None:
+    # Ten of a hundred exceed 1, by 5.5 on average; half of what is near is below 0.84 of that.
+    points = tail([float(peak) for peak in range(1, 12)], 100, 1.0, 1.0)
+    assert points[0][0] == pytest.approx(11 + 0.066 * 5.5)
+    dense = tail([10 + peak / 100 for peak in range(90, 101)], 100, 1.0, 1.0)
+    assert dense[0][0] < points[0][0]
+
+
+def test_after_few_tasks_the_next_may_be_much_larger() -> None:
+    def nearest(tasks: int) -> float:
+        return tail([1.0] * tasks, tasks, 1.0, 1.0)[0][0]
+
+    assert nearest(1) > nearest(2) > nearest(5) > nearest(6) == nearest(60)
 
 
 def test_tasks_that_ran_out_weigh_on_what_lies_above_their_bounds() -> None:

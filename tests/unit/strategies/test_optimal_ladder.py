@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Sequence
 from itertools import pairwise
@@ -308,6 +309,16 @@ def test_a_reason_does_not_change_when_more_is_learned(name: str) -> None:
         strategy.learn(done(number, {Kind.MEMORY: (1 + number % 13) * GB}, input_size=number))
     assert len({said for _, said in captured}) == len(captured)
     assert all(str(proposal.why) == said for proposal, said in captured)
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_reason_travels_as_its_sentence(name: str) -> None:
+    random = Random(1)
+    peaks = [{Kind.MEMORY: random.uniform(1, 20) * GB} for _ in range(300)]
+    why = strategy_of(name, "waste", peaks).propose(NEXT, [], NODE).why
+    travelled = pickle.dumps(why)
+    assert str(pickle.loads(travelled)) == str(why)
+    assert len(travelled) < 1000
 
 
 def test_categories_of_a_family_share_what_they_know_and_families_share_nothing() -> None:

@@ -170,5 +170,5 @@ def test_an_attempt_that_ran_out_teaches_the_kinds_that_ran_out() -> None:
 @pytest.mark.parametrize("ending", [Ending.RAISED, Ending.LOST])
 def test_what_did_not_finish_for_other_reasons_teaches_nothing(ending: Ending) -> None:
     memory = Scripted()
-    two(memory, Scripted()).learn(ended(ending, HELD, memory=GB))
+    two(memory, Scripted()).learn(ended(ending, HELD, Kind.MEMORY, memory=GB))
     assert (memory.seen, memory.failures) == ([], [])

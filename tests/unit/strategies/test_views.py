@@ -13,6 +13,7 @@ from parsl_sizer.strategies.evidence import Evidence
 from parsl_sizer.strategies.ladder import Ladder
 from parsl_sizer.strategies.views import (
     ALWAYS_REFIT,
+    MANY_RETRIES,
     STALE,
     AllTasks,
     Found,
@@ -94,6 +95,24 @@ def test_recent_tasks_follow_a_change_that_all_tasks_average() -> None:
     assert first(every.ladder(())) > 7 * GB
 
 
+def test_a_half_life_is_counted_in_tasks() -> None:
+    # After two half-lives a quarter of the weight is old: few enough for a first try at 2 GB.
+    evidence = evidence_of([*around(8 * GB, 0.02, 400), *around(2 * GB, 0.02, 100)])
+    quick, slow = refitted(RecentTasks(50), evidence), refitted(RecentTasks(1000), evidence)
+    assert first(quick.ladder(())) < 2.2 * GB
+    assert first(slow.ladder(())) > 7 * GB
+
+
+def test_where_tasks_would_be_tried_again_very_often_that_is_made_dearer() -> None:
+    random, view = Random(1), AllTasks(price=0.0)
+    evidence = evidence_of([random.expovariate(1.0) * GB for _ in range(1000)])
+    cheap = fit(evidence.points(), evidence.theta, 0.0)
+    view.refit(evidence)
+    ladder, _ = view.found
+    assert cheap.retries() > MANY_RETRIES >= ladder.retries()
+    assert ladder.rungs[0] > cheap.rungs[0]
+
+
 def test_before_it_was_ever_fitted_a_view_has_no_ladder() -> None:
     for view in (AllTasks(), RecentTasks(50), LikeTasks(0, 1.0)):
         assert view.ladder((1.0,)) is None
@@ -145,17 +164,17 @@ def test_scatter_around_the_curve_makes_the_ladder() -> None:
 
 
 def test_past_what_was_seen_ladders_are_wider() -> None:
-    seen, random = sizes(60), Random(2)
-    evidence = evidence_of([3 * size * random.lognormvariate(0, 0.2) for size in seen], seen)
-    view = refitted(LikeTasks(0, 1.0), evidence)
-
-    def width(size: float) -> float:
-        ladder, _ = like(size, view)
-        return math.log(enough_for(0.9, ladder) / enough_for(0.1, ladder))
-
-    inside = [width(size * GB) for size in (0.3, 0.5, 1.0, 2.0)]
-    assert width(7.2 * LARGEST) > 1.1 * max(inside)
-    assert width(SMALLEST / 7.2) > 1.1 * max(inside)
+    inside: list[float] = []
+    outside: list[float] = []
+    for seed in range(4):
+        seen, random = sizes(250, seed), Random(seed)
+        evidence = evidence_of([3 * size * random.lognormvariate(0, 0.2) for size in seen], seen)
+        view = refitted(LikeTasks(0, 1.0), evidence)
+        for size in (SMALLEST / 7.2, 0.3 * GB, 0.5 * GB, GB, 2 * GB, 7.2 * LARGEST):
+            ladder, _ = like(size, view)
+            width = math.log(enough_for(0.9, ladder) / enough_for(0.1, ladder))
+            (inside if SMALLEST < size < LARGEST else outside).append(width)
+    assert sum(outside) / len(outside) > 1.4 * sum(inside) / len(inside)
 
 
 def test_what_is_drawn_out_stays_near_what_was_seen() -> None:
