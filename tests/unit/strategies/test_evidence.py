@@ -28,6 +28,19 @@ def test_bins_are_paired_when_they_become_too_many() -> None:
     assert max(widths) <= 8
 
 
+def test_after_pairing_a_peak_falls_where_its_like_fell_before() -> None:
+    # Shares of a core: their logarithms are negative.
+    peaks = [0.9 * 0.995**number for number in range(2 * MOST_BINS)]
+    evidence = Evidence()
+    for peak in peaks:
+        evidence.add(0, peak, 1.0, ())
+    once = {key: (largest, count) for key, (largest, _, count) in evidence.bins.items()}
+    for peak in peaks:
+        evidence.add(0, peak, 1.0, ())
+    twice = {key: (largest, count / 2) for key, (largest, _, count) in evidence.bins.items()}
+    assert twice == once
+
+
 def test_like_tasks_share_a_bin() -> None:
     evidence = Evidence()
     for number in range(1000):
