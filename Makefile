@@ -5,25 +5,27 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 OUT := out
-SOURCES := parsl_sizer tests examples benchmarks
+SOURCES := parsl_sizer tests examples benchmarks docs/conf.py
+OLDEST_PARSL := 2025.7.7
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint docs bench clean test-parsl test-parsl-whole test-taskvine test-oldest
 
 help:
-	@echo "make demo   generate a trace, replay it through every strategy: a table and a picture"
-	@echo "make test   lint, types, architecture, all tests and doctests"
-	@echo "make lint   ruff, mypy and import-linter only"
-	@echo "make bench  the papers' tables beside ours, and the speed of decisions"
-	@echo "make clean  remove .venv, out and caches"
+	@echo "make demo           two kinds of tasks on this machine, whole nodes against sized"
+	@echo "make test           lint, types, architecture, docs, all tests on real engines"
+	@echo "make lint           ruff, mypy and import-linter only"
+	@echo "make docs           the documentation, in $(OUT)/docs"
+	@echo "make bench          the figures of docs/benchmarks.md: some hours"
+	@echo "make test-parsl     Parsl's own tests, with the plain engines and with ours around them"
+	@echo "make test-taskvine  the tests on TaskVine, in a Debian 13 in a folder (root)"
+	@echo "make test-oldest    the tests on the oldest Parsl that is supported"
+	@echo "make clean          remove environments, $(OUT) and caches"
 
 demo: $(VENV)/.installed
 	@mkdir -p $(OUT)
-	$(BIN)/parsl-sizer generate linear --tasks 2000 --seed 1 -o $(OUT)/trace.csv
-	$(BIN)/parsl-sizer compare $(OUT)/trace.csv --png $(OUT)/compare.png
-	@echo
-	@echo "The trace is $(OUT)/trace.csv, the picture is $(OUT)/compare.png."
+	$(BIN)/python examples/demo.py --png $(OUT)/demo.png
 
 test: lint
 	$(BIN)/python -m pytest
@@ -34,13 +36,35 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(VENV)/.installed-dev
+	$(BIN)/sphinx-build -W --keep-going -q docs $(OUT)/docs
+	@echo "The documentation is $(OUT)/docs/index.html."
+
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/papers.py
+	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/decisions.py
+	$(BIN)/python benchmarks/monitor_accuracy.py
+	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/overhead.py --memory
+	$(BIN)/python benchmarks/makespan.py --whole 20
+	$(BIN)/python benchmarks/makespan.py --engine workqueue
+
+test-parsl: $(VENV)-parsl/.installed
+	$(VENV)-parsl/bin/python tests/parsl_suite/run.py
+
+test-parsl-whole: $(VENV)-parsl/.installed
+	$(VENV)-parsl/bin/python tests/parsl_suite/run.py workqueue --whole
+
+test-taskvine: $(VENV)/.installed-dev
+	.ci/taskvine .taskvine python3 -m pytest -p no:cacheprovider tests/integration/taskvine
+
+test-oldest: $(VENV)-oldest/.installed
+	$(VENV)-oldest/bin/python -m pytest tests/integration/parsl tests/integration/htex/test_features.py tests/unit/executor
 
 clean:
-	rm -rf $(VENV) $(OUT) build dist .hypothesis .import_linter_cache .mypy_cache \
-		.pytest_cache .ruff_cache
+	rm -rf $(VENV) $(VENV)-parsl $(VENV)-oldest .taskvine $(OUT) build dist .hypothesis \
+		.import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find $(SOURCES) -name __pycache__ -prune -exec rm -rf {} +
 
 # The stamps: what is in them was installed after pyproject.toml was last changed.
@@ -50,6 +74,21 @@ $(VENV)/.installed: pyproject.toml .ci/packages
 	$(BIN)/python -m pip install --quiet --editable ".[plots]"
 	touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
+$(VENV)/.installed-dev: $(VENV)/.installed .ci/workqueue
+	PYTHON="$(PYTHON)" .ci/packages test
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	.ci/workqueue $(VENV)
+	touch $@
+
+$(VENV)-parsl/.installed: pyproject.toml tests/parsl_suite/requirements.txt .ci/workqueue
+	PYTHON="$(PYTHON)" .ci/packages test
+	$(PYTHON) -m venv $(VENV)-parsl
+	$(VENV)-parsl/bin/python -m pip install --quiet --editable . -r tests/parsl_suite/requirements.txt
+	.ci/workqueue $(VENV)-parsl
+	touch $@
+
+$(VENV)-oldest/.installed: pyproject.toml
+	PYTHON="$(PYTHON)" .ci/packages
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --editable ".[dev]" "parsl[monitoring]==$(OLDEST_PARSL)"
 	touch $@

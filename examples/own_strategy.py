@@ -1,4 +1,4 @@
-"""A strategy of one's own, measured against those that come with the package.
+"""A strategy of one's own: replayed beside those of the package, then sizing real tasks.
 
 python examples/own_strategy.py
 """
@@ -7,10 +7,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from tempfile import TemporaryDirectory
 
+import parsl
+from parsl import python_app
+from parsl.config import Config
 from rich.console import Console
 
-from parsl_sizer import PerKind, Predictor, Resources, Setting, TaskInfo
+from parsl_sizer import (
+    PerKind,
+    Predictor,
+    Resources,
+    Setting,
+    SizedExecutor,
+    TaskInfo,
+    sizing_of,
+)
 from parsl_sizer.report import Metrics, Result, standings
 from parsl_sizer.report.text import compare_table
 from parsl_sizer.simulator.generate import generate
@@ -54,7 +66,8 @@ def replayed(name: str, family: Family, rows: Sequence[Row]) -> Result:
     return Result(name, metrics)
 
 
-def main() -> None:
+def compare() -> None:
+    """A table of what the strategy would have cost, beside others."""
     rows = list(generate("linear", 2000, seed=1))
     setting = Setting(objective="waste")
     results = [
@@ -65,6 +78,30 @@ def main() -> None:
         ),
     ]
     Console().print(compare_table(standings(results)))
+
+
+@python_app
+def hold(megabytes: int) -> int:
+    import time
+
+    held = bytearray(b"x") * (megabytes * 1_000_000)
+    time.sleep(0.5)
+    return len(held)
+
+
+def run() -> None:
+    """Real tasks, sized by it: an executor takes what makes one strategy per category."""
+    executor = SizedExecutor(strategy=build(Setting(), last=5), node="memory=1GB")
+    with TemporaryDirectory() as folder, parsl.load(Config(executors=[executor], run_dir=folder)):
+        for megabytes in (60, 80, 70, 200):  # one after the other, so each learns from those before
+            future = hold(megabytes)
+            future.result()
+            print(sizing_of(future))
+
+
+def main() -> None:
+    compare()
+    run()
 
 
 if __name__ == "__main__":

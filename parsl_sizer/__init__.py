@@ -12,10 +12,16 @@ from .version import __version__
 
 TYPE_CHECKING = False  # typing itself takes longer to import than all of this
 if TYPE_CHECKING:
+    from .executor import SizedExecutor, Sizing, retry_handler, sized, sizing_of
     from .model import Kind, Outcome, Resources, ResourcesExhausted, TaskInfo
     from .strategies import PerKind, Predictor, Proposal, Setting, Strategy
 
 _HOMES = {
+    "SizedExecutor": ".executor",
+    "Sizing": ".executor",
+    "retry_handler": ".executor",
+    "sized": ".executor",
+    "sizing_of": ".executor",
     "Kind": ".model",
     "Outcome": ".model",
     "Resources": ".model",
@@ -37,9 +43,14 @@ __all__ = [
     "Resources",
     "ResourcesExhausted",
     "Setting",
+    "SizedExecutor",
+    "Sizing",
     "Strategy",
     "TaskInfo",
     "__version__",
+    "retry_handler",
+    "sized",
+    "sizing_of",
 ]
 
 

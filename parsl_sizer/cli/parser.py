@@ -28,6 +28,8 @@ examples:
       the same for programs, and a strategy with an option
   parsl-sizer strategies
       what there is, and the paper that each comes from
+  parsl-sizer doctor
+      which ways of measuring and limiting tasks work on this machine
 
 An empty cell of a trace is unknown. 1 GB is 1000 MB. With --json every command prints
 one JSON object. A fault in what you give is one sentence and exit status 2.
@@ -60,6 +62,7 @@ def command_line() -> Parser:
         ("compare", "all strategies on a trace, in one table and a picture", _compare),
         ("generate", "make a trace of a known distribution", _generate),
         ("strategies", "list the strategies, their papers and options", _strategies),
+        ("doctor", "what can be measured and limited on this machine, and why not", _doctor),
     ):
         command = commands.add_parser(
             name,
@@ -78,6 +81,10 @@ def _runner(name: str) -> Callable[[argparse.Namespace], None]:
         import_module(f"parsl_sizer.cli.{name}").run(arguments)
 
     return run
+
+
+def _doctor(command: argparse.ArgumentParser) -> None:
+    """It takes nothing but ``--json``."""
 
 
 def _replay(command: argparse.ArgumentParser) -> None:

@@ -9,18 +9,20 @@ from .errors import ResourcesExhausted, SizerError, TraceError, UnknownStrategy
 from .nodes import Node, NodeGroup
 from .outcome import Ending, Outcome, Usage
 from .resources import NOTHING, Amounts, Kind, Resources, exceeded
-from .task import Attempt, TaskInfo
+from .task import NO_OPT_OUT, Attempt, OptOut, TaskInfo
 from .units import MB, format_amount, is_bytes, parse_amount, parse_amounts
 
 __all__ = [
     "MB",
     "NOTHING",
+    "NO_OPT_OUT",
     "Amounts",
     "Attempt",
     "Ending",
     "Kind",
     "Node",
     "NodeGroup",
+    "OptOut",
     "Outcome",
     "Resources",
     "ResourcesExhausted",

@@ -40,6 +40,9 @@ class ResourcesExhausted(SizerError):
 
 
 def _described(outcome: Outcome) -> str:
+    number = outcome.attempt.number
+    if not outcome.exhausted:
+        return f"attempt {number}: {outcome.ending.value}"
     parts = []
     for kind in sorted(outcome.exhausted):
         peak = outcome.usage.peak.get(kind)
@@ -47,4 +50,4 @@ def _described(outcome: Outcome) -> str:
         allocated = "without limit" if held is None else format_amount(kind, held)
         used = f", used {format_amount(kind, peak)}" if peak is not None else ""
         parts.append(f"{kind.value} {allocated}{used}")
-    return f"attempt {outcome.attempt.number}: {', '.join(parts)}"
+    return f"attempt {number}: {', '.join(parts)}"

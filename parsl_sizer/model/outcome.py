@@ -33,7 +33,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of an attempt."""
+    """The end of an attempt.
+
+    Of a LOST one `node_lost` says that its whole node went: nothing the task did.
+    """
 
     attempt: Attempt
     ending: Ending
@@ -44,3 +47,4 @@ class Outcome:
     host: str | None = None
     isolation: str | None = None
     layers: tuple[str, ...] = ()
+    node_lost: bool = False

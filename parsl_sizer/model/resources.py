@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 
@@ -44,17 +44,18 @@ class Resources(Mapping[Kind, float]):
     memory: float = 0.0
     disk: float = 0.0
     gpus: float = 0.0
+    _amounts: dict[Kind, float] = field(init=False, repr=False, compare=False)
+    """The same again: looked up on every hot path, and quicker than attributes by name."""
 
     def __post_init__(self) -> None:
-        for kind in Kind:
-            amount = self[kind]
+        amounts = {kind: getattr(self, kind.value) for kind in Kind}
+        for kind, amount in amounts.items():
             if not math.isfinite(amount):
                 raise ValueError(f"{kind.value} must be a finite number, not {amount!r}")
+        object.__setattr__(self, "_amounts", amounts)
 
     def __getitem__(self, kind: Kind) -> float:
-        if kind in _NAMES:
-            return getattr(self, kind)  # type: ignore[no-any-return]
-        raise KeyError(kind)
+        return self._amounts[kind]
 
     def __iter__(self) -> Iterator[Kind]:
         return iter(Kind)
@@ -83,9 +84,6 @@ class Resources(Mapping[Kind, float]):
     def exceeded_by(self, amounts: Amounts) -> frozenset[Kind]:
         """The kinds of which `amounts` has more than these."""
         return exceeded(self, amounts)
-
-
-_NAMES = frozenset(kind.value for kind in Kind)
 
 
 def exceeded(limits: Amounts, amounts: Amounts) -> frozenset[Kind]:

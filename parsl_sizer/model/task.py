@@ -4,8 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 from .resources import Amounts
+
+
+class OptOut(str, Enum):
+    """What a user does not want done to a task."""
+
+    FIXED = "fixed"
+    """Give it what is requested, no less and no more, also after a failure."""
+    NEVER_KILL = "never_kill"
+    """Measure it, but let it run whatever it uses."""
+    NO_RETRY = "no_retry"
+    """Don't run it twice: it has side effects."""
+    KEEP_CACHES = "keep_caches"
+    """Let what it leaves in its process's memory stay there, and charge it for that."""
+
+
+NO_OPT_OUT: frozenset[OptOut] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +40,17 @@ class TaskInfo:
     requested: Amounts = field(default_factory=dict)
     code_hash: str | None = None
     labels: Mapping[str, object] = field(default_factory=dict)
+    opt_outs: frozenset[OptOut] = NO_OPT_OUT
+    priority: float = 0.0
+    """Of tasks that wait, those with the highest start first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One run of a task within an allocation; a kind absent from it is not controlled.
 
-    The `str` of `why` is the sentence that explains the allocation.
+    The `str` of `why` is the sentence that explains the allocation. An attempt that is
+    not `enforced` is measured only: it may use more than it was allocated.
     """
 
     task: TaskInfo
@@ -38,3 +59,4 @@ class Attempt:
     node: str | None = None
     why: object = ""
     launched_at: float = 0.0
+    enforced: bool = True

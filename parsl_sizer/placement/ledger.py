@@ -51,29 +51,58 @@ class _Claim:
 
 @dataclass(slots=True, eq=False)
 class _Room:
-    """A node: what it has, what is free of that (below zero if overdrawn), who claims it."""
+    """A node: what it has, what is free of that (below zero if overdrawn), who claims it.
+
+    Claims that are content with the share of a slot may be more than fit: the engine runs
+    as many of them as there are slots, and whichever these are, they fit. So it has work
+    at hand when a slot comes free.
+    """
 
     name: str
     capacity: Resources
     total: dict[Kind, int]
     free: dict[Kind, int]
+    slots: int = 0
+    slot: dict[Kind, int] = field(default_factory=dict)
+    """The share of one of its slots."""
+    ahead: int = 1
+    """How many claims may wait for each slot that is taken."""
     claims: dict[Hashable, _Claim] = field(default_factory=dict)
+    wide: int = 0
+    """How many of the claims are for more than a slot's share."""
     grown: int = 0
+
+    def __post_init__(self) -> None:
+        if self.slots:
+            self.slot = {kind: -(-total // self.slots) for kind, total in self.total.items()}
 
     def holds(self, demand: Demand) -> bool:
         return all(need <= self.total[kind] for kind, need in demand)
 
     def has_room(self, demand: Demand) -> bool:
-        return all(need <= self.free[kind] for kind, need in demand)
+        return all(need <= self.free[kind] for kind, need in demand) or self.lets_wait(demand)
+
+    def lets_wait(self, demand: Demand) -> bool:
+        """Whether one more claim of this size may wait for a slot."""
+        return (
+            self.slots * (1 + self.ahead) > len(self.claims)
+            and not self.wide
+            and self.is_narrow(demand)
+        )
+
+    def is_narrow(self, demand: Demand) -> bool:
+        return self.slots > 0 and all(need <= self.slot[kind] for kind, need in demand)
 
     def put(self, claim: _Claim) -> None:
         claim.room = self
         self.claims[claim.key] = claim
+        self.wide += not self.is_narrow(claim.demand)
         for kind, need in claim.demand:
             self.free[kind] -= need
 
     def drop(self, claim: _Claim) -> None:
         del self.claims[claim.key]
+        self.wide -= not self.is_narrow(claim.demand)
         for kind, need in claim.demand:
             self.free[kind] += need
 
@@ -105,6 +134,7 @@ class Ledger:
         self._kept: tuple[Hashable, str] | None = None
         self._refused: dict[Demand, int] = {}  # the growths at which no node had room for it
         self._shapes: dict[Resources, int] = {}
+        self._ahead = 1
         self.growths = 0
         """How often room has grown anywhere."""
         self.changes = 0
@@ -120,7 +150,7 @@ class Ledger:
         former = self._left.pop(node.name, None)
         total = {kind: _units(float(node.capacity[kind])) for kind in Kind}
         capacity = Resources(**{kind.value: total[kind] / SCALE for kind in Kind})
-        room = _Room(node.name, capacity, total, dict(total))
+        room = _Room(node.name, capacity, total, dict(total), node.slots, ahead=self._ahead)
         for claim in former.claims.values() if former else ():
             room.put(claim)
         self._grow(room)
@@ -129,6 +159,15 @@ class Ledger:
             self._shapes = {shape: count for shape, count in self._shapes.items() if count}
             self.changes += 1
         self._shapes[capacity] = self._shapes.get(capacity, 0) + 1
+
+    def let_wait(self, ahead: int) -> None:
+        """Let so many claims wait for each slot that is taken, where slots are known."""
+        if ahead == self._ahead:
+            return
+        self._ahead = ahead
+        for room in list(self._rooms.values()):
+            room.ahead = ahead
+            self._grow(room)
 
     def leave(self, name: str) -> None:
         """Count a node out."""
@@ -201,6 +240,12 @@ class Ledger:
                 left += over / room.total[kind]
             else:
                 if left < least and room is not kept:
+                    best, least = room, left
+                continue
+            # To wait for a slot is worse than to start at once, and best where fewest wait.
+            if room.lets_wait(demand) and room is not kept:
+                left = len(Kind) + len(room.claims) / room.slots
+                if left < least:
                     best, least = room, left
         if best is not None:
             return best.name

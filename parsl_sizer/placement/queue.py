@@ -10,9 +10,8 @@ from __future__ import annotations
 import math
 from bisect import insort
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from operator import attrgetter
 from typing import Protocol
 
 from parsl_sizer.model import Amounts, TaskInfo
@@ -39,7 +38,7 @@ class Waiting:
     blocked_at: int = -1
     """How many attempts had been launched when it first found no room."""
     arrival: int = 0
-    """Its place in the order of arrival, given by the queue."""
+    """Its place in the order of arrival, given by the queue when it first comes."""
 
     def ask(self, amounts: Amounts, why: object) -> None:
         """Ask for these amounts from now on."""
@@ -71,9 +70,16 @@ class Queue(Protocol):
         """Remove and return who is at this position of those seen."""
         ...
 
+    def lines(self) -> Iterator[tuple[Waiting, int]]:
+        """One task of each line, and how many wait in it."""
+        ...
+
 
 class Fifo:
-    """First come, first served; a failed attempt queues as a new arrival.
+    """First come, first served, of those with the highest priority.
+
+    Who comes back after an attempt, with the place in the order that it had, keeps it:
+    what needs most is then not left for the end, where it would run alone.
 
     Of each line the first `depth` are seen.
 
@@ -100,13 +106,14 @@ class Fifo:
         return self._waiting
 
     def add(self, waiting: Waiting) -> bool:
-        self._arrivals += 1
         self._waiting += 1
-        waiting.arrival = self._arrivals
+        if not waiting.arrival:
+            self._arrivals += 1
+            waiting.arrival = self._arrivals
         count = self._count.get(waiting.line, 0)
         if count < self._depth:
             self._count[waiting.line] = count + 1
-            self._seen.append(waiting)
+            insort(self._seen, waiting, key=_turn)
             return True
         self._behind.setdefault(waiting.line, deque()).append(waiting)
         return False
@@ -120,7 +127,7 @@ class Fifo:
         line = waiting.line
         behind = self._behind.get(line)
         if behind:
-            insort(self._seen, behind.popleft(), key=attrgetter("arrival"))
+            insort(self._seen, behind.popleft(), key=_turn)
         elif self._count[line] > 1:
             self._count[line] -= 1
         else:
@@ -128,3 +135,12 @@ class Fifo:
         if behind is not None and not behind:
             del self._behind[line]
         return waiting
+
+    def lines(self) -> Iterator[tuple[Waiting, int]]:
+        first = {waiting.line: waiting for waiting in reversed(self._seen)}
+        for line, waiting in first.items():
+            yield waiting, self._count[line] + len(self._behind.get(line, ()))
+
+
+def _turn(waiting: Waiting) -> tuple[float, int]:
+    return -waiting.task.priority, waiting.arrival

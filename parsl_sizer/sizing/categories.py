@@ -150,6 +150,9 @@ class Categories:
         amounts = dict(proposal.amounts)
         for kind in dict.fromkeys((*held, *sorted(last.exhausted))):
             least = min(held.get(kind, 0.0), largest[kind])
+            if kind not in amounts and kind not in last.exhausted:  # given as requested
+                amounts[kind] = least
+                continue
             amount = amounts.get(kind, math.nan)
             if amount > least or (amount == least and kind not in last.exhausted):
                 continue

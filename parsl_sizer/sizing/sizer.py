@@ -8,6 +8,9 @@ What happens to a task, by the ending of its attempt:
     LOST       not learned; queued again as it was, the second time with more memory (it
                may have been an out-of-memory kill that nobody saw), and settled after
                `lost_retries` of these
+
+A task's opt-outs change that: FIXED gives it what is requested and nothing larger,
+NO_RETRY settles it whatever happened to its first attempt.
 """
 
 from __future__ import annotations
@@ -16,7 +19,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from parsl_sizer.model import Amounts, Attempt, Ending, Kind, Outcome, Resources, TaskInfo
+from parsl_sizer.model import (
+    Amounts,
+    Attempt,
+    Ending,
+    Kind,
+    OptOut,
+    Outcome,
+    Resources,
+    TaskInfo,
+)
 from parsl_sizer.placement import Fifo, Ledger, Queue, Waiting
 from parsl_sizer.strategies import Proposal
 
@@ -30,6 +42,17 @@ NEWS = 1.05
 """A waiting task is sized anew when its category has learned 5 % more than when it was
 sized. So waiting tasks follow what is learned, at a cost per task that grows with the
 logarithm of the lessons only."""
+
+ROUND_TRIP_S = 0.1
+"""From the end of an attempt to the start of the next one, at worst: an engine with slots
+has so much work in its own queue."""
+BRISK_S = 0.01
+"""Of tasks that take less than this on average..."""
+KNOWN, SAMPLE = 200, 8
+"""...once so many are known, every so-many-th is learned from, and sizes are shared until
+then: more would take longer than the tasks do."""
+SHORTEST_S = 0.002
+"""What a task takes an engine at least, whatever it does."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,6 +68,10 @@ class _Job:
     outcomes: list[Outcome] = field(default_factory=list)
     failures: list[Outcome] = field(default_factory=list)
     losses: int = 0
+    arrival: int = 0
+    """Its place in the queue's order."""
+    unlimited: bool = False
+    """Its next attempt has all of a node and no limit: nothing else is left to try."""
 
 
 class Sizer:
@@ -61,8 +88,9 @@ class Sizer:
     launches the one that has waited longest gets a node kept free for it. Below WINDOW
     that would happen to tasks that merely wait for their turn.
 
-    `categories` hold no lesson back (lag 0): tasks in flight are real here. `warn` is
-    called once if a usage record is rejected.
+    `categories` hold no lesson back (lag 0): tasks in flight are real here. With
+    `let_run` a task that no node is large enough for has a last attempt alone on the
+    largest one, without a limit. `warn` is called once if a usage record is rejected.
 
     >>> from parsl_sizer.model import Node
     >>> from parsl_sizer.strategies import Setting, catalog
@@ -85,6 +113,7 @@ class Sizer:
         queue: Queue | None = None,
         lost_retries: int = 2,
         patience: int = 100,
+        let_run: bool = False,
         warn: Callable[[str], None] | None = None,
     ) -> None:
         if lost_retries < 0:
@@ -94,10 +123,16 @@ class Sizer:
         self._ledger = Ledger()
         self._lost_retries = lost_retries
         self._patience = patience
+        self._let_run = let_run
         self._warn = warn
+        self.rejected = 0
+        """How many usage records were not possible, and so were not learned from."""
         self._jobs: dict[int | str, _Job] = {}
         self._lessons: dict[str, int] = {}
         self._launches = 0
+        self._pace_s = ROUND_TRIP_S
+        self._is_brisk = False
+        self._latest: dict[str, tuple[int, int, Proposal]] = {}
 
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take an event in; what is to be done about it, in order."""
@@ -125,7 +160,7 @@ class Sizer:
         if task.task_id in self._jobs:
             return False
         self._jobs[task.task_id] = _Job(task)
-        return self._queue.add(Waiting(task, (task.category, 0)))
+        return self._queue.add(Waiting(task, _line(task, 0)))
 
     def _start(self, attempt: Attempt, node: str) -> bool:
         growths = self._ledger.growths
@@ -142,6 +177,7 @@ class Sizer:
         task = job.task
         capacity = self._ledger.capacity(task.task_id)
         self._ledger.release(task.task_id)
+        self._keep_pace(outcome.usage.wall_s)
         if outcome.ending is Ending.DONE or outcome.ending is Ending.EXHAUSTED:
             outcome = _controlled(outcome)
             self._learn(outcome, capacity)
@@ -149,10 +185,18 @@ class Sizer:
         if again is None:
             actions.append(self._settle(job, outcome.ending))
         else:
-            waiting = Waiting(task, (task.category, len(job.failures)))
+            waiting = Waiting(task, _line(task, len(job.failures)), arrival=job.arrival)
             waiting.ask(again.amounts, again.why)
             self._queue.add(waiting)
         return True
+
+    def _keep_pace(self, wall_s: float) -> None:
+        """Let the more attempts wait in the engine the shorter tasks are."""
+        if 0 <= wall_s < math.inf:
+            self._pace_s += 0.1 * (min(wall_s, ROUND_TRIP_S) - self._pace_s)
+            self._is_brisk = self._pace_s < BRISK_S
+            times = ROUND_TRIP_S / max(self._pace_s, SHORTEST_S)
+            self._ledger.let_wait(1 << (int(times).bit_length() - 1))
 
     def _job_running(self, attempt: Attempt) -> _Job | None:
         """The job whose attempt this is; None if that is over, or was never launched."""
@@ -163,29 +207,42 @@ class Sizer:
 
     def _learn(self, outcome: Outcome, capacity: Resources | None) -> None:
         category = outcome.attempt.task.category
+        lessons = self._lessons.get(category, 0)
         if _plausible(outcome, capacity):
-            self._categories.learn(outcome)
-            self._lessons[category] = self._lessons.get(category, 0) + 1
-        elif self._warn is not None:
+            self._lessons[category] = lessons + 1
+            if not (
+                self._is_brisk and lessons % SAMPLE and lessons > KNOWN and _is_no_news(outcome)
+            ):
+                self._categories.learn(outcome)
+            return
+        self.rejected += 1
+        if self._warn is not None:
             self._warn(
-                f"A task of category {category[:80]!r} reported the usage {outcome.usage!r}, "
-                f"which is not possible on a node with {capacity!r}, so nothing is learned "
-                "from it. Further ones are left out silently."
+                f"A task of category {category[:80]!r} reported a usage that is not possible "
+                f"(peak {dict(outcome.usage.peak)!r:.200}, {outcome.usage.wall_s!r:.50} s), so "
+                "nothing is learned from it. Further ones are left out silently."
             )
             self._warn = None
 
     def _again(self, job: _Job, outcome: Outcome) -> Proposal | None:
         """What to try after this outcome; None if the task is over."""
+        opt_outs = job.task.opt_outs
+        if OptOut.NO_RETRY in opt_outs:
+            return None
         if outcome.ending is Ending.EXHAUSTED:
             job.failures.append(outcome)
             if not outcome.exhausted:  # nothing that is sized, so no size would help
                 return None
-            return self._larger(job, job.failures, job.outcomes)
+            larger = None
+            if OptOut.FIXED not in opt_outs:
+                larger = self._larger(job, job.failures, job.outcomes)
+            return larger or self._whole_node(job)
         if outcome.ending is Ending.LOST:
             job.losses += 1
             if job.losses > self._lost_retries:
                 return None
-            if job.losses == 2 and Kind.MEMORY in outcome.attempt.allocation:
+            is_suspect = not outcome.node_lost and OptOut.FIXED not in opt_outs
+            if job.losses == 2 and is_suspect and Kind.MEMORY in outcome.attempt.allocation:
                 suspect = replace(
                     outcome, ending=Ending.EXHAUSTED, exhausted=frozenset({Kind.MEMORY})
                 )
@@ -208,6 +265,15 @@ class Sizer:
         }
         largest = self._ledger.largest(_ran_out_at(outcomes), kept)
         return None if largest is None else self._categories.propose(job.task, failures, largest)
+
+    def _whole_node(self, job: _Job) -> Proposal | None:
+        """The last thing to try, if that is wanted: all of the largest node, no limit."""
+        largest = self.largest
+        if not self._let_run or job.unlimited or largest is None:
+            return None
+        job.unlimited = True
+        kinds = job.outcomes[-1].attempt.allocation
+        return Proposal({kind: largest[kind] for kind in kinds}, "the largest node, without limit")
 
     def _settle(self, job: _Job, ending: Ending) -> Settle:
         del self._jobs[job.task.task_id]
@@ -242,9 +308,12 @@ class Sizer:
     def _launch(self, waiting: Waiting, node: str, now: float) -> Launch:
         task, amounts = waiting.task, waiting.amounts
         job = self._jobs[task.task_id]
+        job.arrival = waiting.arrival
         self._ledger.claim(task.task_id, node, waiting.demand)
         self._launches += 1
-        job.running = Attempt(task, len(job.outcomes) + 1, amounts, node, waiting.why, now)
+        enforced = not job.unlimited and OptOut.NEVER_KILL not in task.opt_outs
+        number = len(job.outcomes) + 1
+        job.running = Attempt(task, number, amounts, node, waiting.why, now, enforced)
         return Launch(job.running)
 
     def _size(self, waiting: Waiting) -> bool:
@@ -262,7 +331,50 @@ class Sizer:
 
     def _first(self, task: TaskInfo) -> Proposal | None:
         largest = self._ledger.largest({}, task.requested)
-        return None if largest is None else self._categories.propose(task, (), largest)
+        if largest is None:
+            return None
+        if OptOut.FIXED in task.opt_outs:
+            amounts = {kind: min(amount, largest[kind]) for kind, amount in task.requested.items()}
+            return Proposal(amounts, "fixed by the user")
+        if not self._is_brisk or task.features or task.requested:
+            proposal = self._categories.propose(task, (), largest)
+            return proposal if proposal is None else _as_requested(task, proposal, largest)
+        lessons, changes = self._lessons.get(task.category, 0) // SAMPLE, self._ledger.changes
+        latest = self._latest.get(task.category)
+        if latest is None or latest[:2] != (lessons, changes):
+            proposal = self._categories.propose(task, (), largest)
+            if proposal is None:
+                return None
+            self._latest[task.category] = latest = lessons, changes, proposal
+        return latest[2]
+
+    @property
+    def largest(self) -> Resources | None:
+        """The capacity of the largest node that is here, or was last; None before any joined."""
+        return self._ledger.largest({}, {})
+
+    def demand(self, slots: int = 0) -> float | None:
+        """How many of the largest nodes all unsettled tasks would fill; None before any joined.
+
+        A task fills as much of a node as its largest share of any kind, and one of its
+        `slots` if it has these.
+        """
+        least = 1.0 / slots if slots else 0.0
+        largest = self.largest
+        if largest is None:
+            return None
+        running = [job.running.allocation for job in self._jobs.values() if job.running]
+        shares = [max(least, _share(amounts, largest)) for amounts in running]
+        for waiting, count in self._queue.lines():
+            amounts = waiting.amounts
+            if not amounts and (first := self._first(waiting.task)) is not None:
+                amounts = first.amounts
+            shares.append(count * max(least, _share(amounts, largest)))
+        return math.fsum(shares)
+
+    def __len__(self) -> int:
+        """How many tasks are not settled."""
+        return len(self._jobs)
 
     def _cut_down(self, job: _Job, waiting: Waiting) -> Proposal | None:
         """What a retry asks for, or as much of it as a node has after others have left."""
@@ -273,6 +385,38 @@ class Sizer:
                 return None
             amounts = {kind: min(amount, largest[kind]) for kind, amount in amounts.items()}
         return Proposal(amounts, waiting.why)
+
+
+def _is_no_news(outcome: Outcome) -> bool:
+    """Whether a task did what was expected of it."""
+    return outcome.ending is Ending.DONE and not outcome.overran
+
+
+def _as_requested(task: TaskInfo, proposal: Proposal, largest: Resources) -> Proposal:
+    """The proposal, and of the kinds that it leaves out what the user asked for."""
+    unsized = [kind for kind in task.requested if kind not in proposal.amounts]
+    if not unsized:
+        return proposal
+    requested = {kind: min(task.requested[kind], largest[kind]) for kind in unsized}
+    return Proposal({**proposal.amounts, **requested}, proposal.why)
+
+
+def _line(task: TaskInfo, failures: int) -> tuple[str, int, int, int, float]:
+    """Who waits in one line: tasks that are going to ask for about as much."""
+    size = _magnitude(task.features.get("input_size", 0.0))
+    requested = _magnitude(task.requested.get(Kind.MEMORY, 0.0))
+    return task.category, failures, size, requested, task.priority
+
+
+def _magnitude(amount: float) -> int:
+    return math.frexp(amount)[1] if 0 < amount < math.inf else 0
+
+
+def _share(amounts: Amounts, largest: Resources) -> float:
+    """What a task takes of a node: a third, if three like it fit there."""
+    shares = [amount / largest[kind] for kind, amount in amounts.items() if largest[kind] > 0]
+    share = min(1.0, max(shares, default=0.0))
+    return 1 / math.floor(1 / share + 1e-9) if share > 1e-9 else share
 
 
 def _ran_out_at(outcomes: Sequence[Outcome]) -> Amounts:
@@ -296,7 +440,9 @@ def _controlled(outcome: Outcome) -> Outcome:
 def _plausible(outcome: Outcome, capacity: Resources | None) -> bool:
     """Whether its usage is made of numbers that can be, on a node of this capacity."""
     usage = outcome.usage
-    most: Amounts = {} if capacity is None else capacity
+    # What was stopped may have had more than its node is said to have.
+    is_over = outcome.ending is Ending.EXHAUSTED
+    most: Amounts = {} if capacity is None or is_over else capacity
     controlled = outcome.attempt.allocation
     return _in_range(usage.wall_s, math.inf) and all(
         _in_range(peak, most.get(kind, math.inf) if kind in controlled else math.inf)

@@ -27,8 +27,8 @@ SURE = 0.5
 """...and by more than so many standard errors of the difference."""
 GIANT = 10.0
 """A task weighs at most as if it took so many mean times: one giant does not decide."""
-MANY, SAMPLE = 2000, 3
-"""From so many tasks on only every so-many-th is judged by: a third of the time."""
+MANY, VERY_MANY = 2000, 20_000
+"""From so many tasks on every third is judged by, then every eighth: a sample is enough."""
 HALF_LIVES = (200.0, 50.0)
 REACHES = (1.0, 4.0)
 """Neighbours that count, in multiples of n^0.6: one narrow view and one wide."""
@@ -79,8 +79,8 @@ class Auto(OptimalLadder):
     def observe(self, task: TaskInfo, peak: float, wall_s: float) -> None:
         evidence = self._evidence
         features = self._features(task) if self._names else ()
-        # With one bin all ladders are the same; of many tasks a sample is judge enough.
-        if len(evidence.bins) > 1 and (evidence.tasks < MANY or evidence.tasks % SAMPLE == 0):
+        # With one bin all ladders are the same.
+        if len(evidence.bins) > 1 and evidence.tasks % _stride(evidence.tasks) == 0:
             self._judge(features, peak, wall_s)
         if len(self._names) < MOST_FEATURES and self._has_new(task):
             self._adopt(task)
@@ -162,3 +162,7 @@ class Auto(OptimalLadder):
 def build(setting: Setting, price: float = RETRY_PRICE) -> Family:
     """The cheapest of several learned ladders, chosen by what each would have cost; the default."""
     return ladders(setting, price, lambda kind, pool: Auto(kind, pool, price=price))
+
+
+def _stride(tasks: int) -> int:
+    return 1 if tasks < MANY else 3 if tasks < VERY_MANY else 8

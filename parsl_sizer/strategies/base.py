@@ -8,6 +8,7 @@ authors write neither but a :class:`Predictor`, one number for one kind, and let
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -102,3 +103,15 @@ class Setting:
     objective: str = "throughput"
     seed: int = 0
     hindsight: Hindsight | None = None
+
+
+def in_whole_cores(kind: Kind, amount: float) -> float:
+    """The amount; of cores a whole number, at least one: a tenth is not worth another core.
+
+    >>> in_whole_cores(Kind.CORES, 2.05), in_whole_cores(Kind.CORES, 0.3)
+    (2, 1)
+    """
+    return max(1, math.ceil(amount - SLIGHT)) if kind is Kind.CORES else amount
+
+
+SLIGHT = 0.1

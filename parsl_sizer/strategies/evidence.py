@@ -90,7 +90,10 @@ class Evidence:
 
     @property
     def theta(self) -> float:
-        """The part of its time after which a failing attempt dies, learned from those that did."""
+        """The part of its time after which a failing attempt dies.
+
+        It is learned from those that did, and from how soon others came near their peak.
+        """
         return (SLOW_PEAKS + self._failed_shares) / (SLOW_PEAKS + self._failed_tasks)
 
     def add(
@@ -122,6 +125,11 @@ class Evidence:
             if failed is not None and wall_s > 0:
                 self._failed_tasks += 1
                 self._failed_shares += min(failed[1] / wall_s, 1.0)
+
+    def add_rise(self, share: float) -> None:
+        """A task came near its peak after this share of its time: it would have died by then."""
+        self._failed_tasks += 1
+        self._failed_shares += min(share, 1.0)
 
     def add_failure(self, task_id: int | str, allocated: float, wall_s: float) -> None:
         """An attempt ran out: the peak of this task is above `allocated`."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from parsl_sizer.model import Amounts, Ending, Kind, Outcome, Resources, TaskInfo
 
-from .base import Family, Proposal, Strategy
+from .base import Family, Proposal, Strategy, in_whole_cores
 
 
 class Amended(NamedTuple):
@@ -46,7 +46,7 @@ class Modifier(ABC):
         before = failures[-1].attempt.allocation if failures else {}
         amounts = {
             kind: amount
-            if amount == before.get(kind)
+            if amount == before.get(kind) or not 0 <= amount < math.inf  # others mend nonsense
             else min(self.amended(kind, amount, before.get(kind, 0.0)), largest[kind])
             for kind, amount in proposal.amounts.items()
         }
@@ -100,6 +100,30 @@ class Floor(Modifier):
 
     def __str__(self) -> str:
         return "raised to the floor"
+
+
+class RoundedUp(Modifier):
+    """Whole cores, and never less than these amounts.
+
+    Below some tens of MB what a task holds
+    is its interpreter's whim: who allocates less is retried for nothing.
+
+    >>> from parsl_sizer.strategies.user_declared import UserDeclared
+    >>> from parsl_sizer.strategies import PerKind
+    >>> strategy = RoundedUp(PerKind({Kind.CORES: UserDeclared(2.3)}), {})
+    >>> strategy.propose(TaskInfo(1, "align"), [], Resources(cores=16)).amounts
+    {<Kind.CORES: 'cores'>: 3}
+    """
+
+    def __init__(self, strategy: Strategy, least: Amounts) -> None:
+        super().__init__(strategy)
+        self.least = _checked("least amount", least)
+
+    def amended(self, kind: Kind, amount: float, held: float) -> float:
+        return max(in_whole_cores(kind, amount), self.least.get(kind, 0.0))
+
+    def __str__(self) -> str:
+        return "rounded up"
 
 
 class Cap(Modifier):

@@ -12,9 +12,19 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from parsl_sizer.model import Kind, Outcome, Resources, TaskInfo, UnknownStrategy
+from parsl_sizer.model import (
+    Amounts,
+    Ending,
+    Kind,
+    Outcome,
+    Resources,
+    TaskInfo,
+    UnknownStrategy,
+    Usage,
+    format_amount,
+)
 
-from .base import Family, Predictor, Proposal, Setting
+from .base import Family, Predictor, Proposal, Setting, in_whole_cores
 from .cold_start import PER_CATEGORY, Pool
 from .evidence import Evidence
 from .ladder import Ladder
@@ -25,6 +35,19 @@ LIKELY = 0.99
 """Rungs above the first that is enough for this share are not counted when explaining."""
 ROUNDED = 1.0 + 1e-9
 """Amounts are scaled back and forth: without it a rung could follow itself."""
+NEAR_PEAK = 0.8
+"""A task is near its peak at this share of it: most allocations that are too small are less."""
+STOPPED_AFTER_S = 0.25
+"""So long after a task has run out of memory it has been stopped."""
+LEVEL, LEVEL_FOR_S = 0.98, 0.1
+"""A task's memory is level if it was at this share of its peak so long before the end."""
+HEADROOM = 1.03
+"""What such a task is given above that level."""
+NEARLY_SHORT = 0.25
+"""Nodes may be short of a kind that fills up to this share of the one that fills first: tasks
+that have not finished yet may need more of it."""
+FORGOTTEN = 0.999
+"""What a task counts less for each that follows, when the load is added up."""
 NEARLY = 0.9
 """A guess above all peaks seen becomes the largest node from this share of it on."""
 
@@ -43,11 +66,11 @@ class Rung(NamedTuple):
     def __str__(self) -> str:
         ladder = self.ladder
         number = bisect_left(ladder.rungs, self.amount) + 1
-        likely = [rung for rung in ladder.rungs if ladder.covered(rung) < LIKELY]
         if not self.tasks:
             return self.basis
+        likely = bisect_left(ladder.rungs, LIKELY, key=ladder.covered)
         return (
-            f"rung {number} of {max(number, len(likely) + 1)}, expected to be enough for "
+            f"rung {number} of {max(number, likely + 1)}, expected to be enough for "
             f"{ladder.covered(self.amount):.0%}, from {self.tasks} {self.basis}"
         )
 
@@ -94,6 +117,13 @@ class OptimalLadder(Predictor):
     def observe(self, task: TaskInfo, peak: float, wall_s: float) -> None:
         self._take(task, peak, wall_s, ())
 
+    def observe_rise(self, usage: Usage) -> None:
+        """A task finished whose memory was watched: how soon was it near its peak?"""
+        near = NEAR_PEAK * usage.peak.get(self._kind, math.inf)
+        risen_s = next((at for at, used in usage.series if used >= near), usage.wall_s)
+        if usage.wall_s > 0:
+            self._evidence.add_rise((risen_s + STOPPED_AFTER_S) / usage.wall_s)
+
     def observe_failure(self, task: TaskInfo, allocated: float, wall_s: float) -> None:
         evidence = self._evidence
         evidence.add_failure(task.task_id, allocated, wall_s)
@@ -133,16 +163,62 @@ class OptimalLadder(Predictor):
         return amount
 
 
+class Levelled(NamedTuple):
+    """The reason for a retry of a task whose memory was not growing any more."""
+
+    level: float
+
+    def __str__(self) -> str:
+        return f"it was level at {format_amount(Kind.MEMORY, self.level)} when it was stopped"
+
+
+def level_reached(failure: Outcome) -> float | None:
+    """The memory at which a task was level when it was stopped; None if it was still growing."""
+    peak = failure.usage.peak.get(Kind.MEMORY, 0.0)
+    if not failure.usage.series or peak <= failure.attempt.allocation.get(Kind.MEMORY, math.inf):
+        return None
+    stopped_s = failure.usage.series[-1][0]
+    before = [used for at, used in failure.usage.series if at <= stopped_s - LEVEL_FOR_S]
+    return peak if before and before[-1] >= LEVEL * peak else None
+
+
+class Load:
+    """What the tasks of a run have used of each kind, recent ones first."""
+
+    def __init__(self) -> None:
+        self._used: dict[Kind, float] = {}
+
+    def add(self, usage: Usage) -> None:
+        """A task finished."""
+        for kind in self._used:
+            self._used[kind] *= FORGOTTEN
+        for kind, peak in usage.peak.items():
+            used = in_whole_cores(kind, peak) * usage.wall_s
+            self._used[kind] = self._used.get(kind, 0.0) + used
+
+    def is_short_of(self, kind: Kind, node: Amounts) -> bool:
+        """Whether tasks fill nodes like this one in this kind, or nearly so, before others.
+
+        Before anything is known they may.
+        """
+        shares = {k: used / node[k] for k, used in self._used.items() if node[k] > 0}
+        return shares.get(kind, 0.0) >= NEARLY_SHORT * max(shares.values(), default=0.0)
+
+
 class Ladders(PerKind):
     """One ladder per kind, and what an allocation costs in all.
 
     With ``objective="throughput"`` a kind is free up to the task's dominant share of the
-    node: there a larger allocation saves retries and costs nothing.
+    node: there a larger allocation saves retries and costs nothing. That is so unless
+    this very kind is what nodes are short of: then another category could have it.
     """
 
-    def __init__(self, ladders: Mapping[Kind, OptimalLadder], *, objective: str) -> None:
+    def __init__(
+        self, ladders: Mapping[Kind, OptimalLadder], load: Load, *, objective: str
+    ) -> None:
         super().__init__(ladders)
         self._ladders = dict(ladders)
+        self._load = load
         self._objective = objective
 
     def propose(self, task: TaskInfo, failures: Sequence[Outcome], largest: Resources) -> Proposal:
@@ -151,14 +227,42 @@ class Ladders(PerKind):
             return proposal
         amounts = dict(proposal.amounts)
         reasons = dict(zip(amounts, proposal.why.reasons, strict=True))
-        shares = {kind: amounts[kind] / largest[kind] for kind in amounts if largest[kind] > 0}
+        shares = {
+            kind: in_whole_cores(kind, amount) / largest[kind]
+            for kind, amount in amounts.items()
+            if largest[kind] > 0
+        }
         for kind, share in shares.items():
+            if kind is Kind.CORES:  # nobody is stopped for cores, so more of them saves nothing
+                continue
             others = max((own for other, own in shares.items() if other is not kind), default=0.0)
-            if others > share:
+            if others > share and not self._load.is_short_of(kind, largest):
                 floor = others * largest[kind]
                 amount, reasons[kind] = self._ladders[kind].first(task, largest[kind], floor)
                 amounts[kind] = min(amount, largest[kind])
         return Proposal(amounts, Because(tuple(amounts.items()), tuple(reasons.values())))
+
+    def learn(self, outcome: Outcome) -> None:
+        super().learn(outcome)
+        if outcome.ending is Ending.DONE:
+            usage = outcome.usage
+            self._load.add(usage)
+            if usage.series and Kind.MEMORY in self._ladders:
+                self._ladders[Kind.MEMORY].observe_rise(usage)
+
+    def _amount(
+        self,
+        kind: Kind,
+        predictor: Predictor,
+        task: TaskInfo,
+        failures: Sequence[Outcome],
+        largest: float,
+    ) -> tuple[float, object]:
+        if failures and kind is Kind.MEMORY and kind in failures[-1].exhausted:
+            level = level_reached(failures[-1])
+            if level is not None and level * HEADROOM < largest:
+                return level * HEADROOM, Levelled(level)
+        return super()._amount(kind, predictor, task, failures, largest)
 
     def _first(
         self, kind: Kind, predictor: Predictor, task: TaskInfo, largest: float
@@ -174,8 +278,9 @@ def ladders(setting: Setting, price: float, make: Callable[[Kind, Pool], Optimal
     if not (isinstance(price, (int, float)) and 0 <= price < 100):
         raise UnknownStrategy(f"price is a share of a task's cost such as 0.05, not {price!r}.")
     pools = {kind: Pool(kind, price) for kind in setting.kinds}
+    load = Load()
     return lambda category: Ladders(
-        {kind: make(kind, pools[kind]) for kind in setting.kinds}, objective=setting.objective
+        {kind: make(kind, pools[kind]) for kind in setting.kinds}, load, objective=setting.objective
     )
 
 

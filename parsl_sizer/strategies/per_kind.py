@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -80,12 +81,12 @@ class PerKind:
             if kind not in last.exhausted and not (self.together and last.exhausted):
                 return min(held, largest), "as before"
             failed = [
-                outcome.attempt.allocation.get(kind, largest)
+                too_small(outcome, kind, largest)
                 for outcome in failures
                 if self.together or kind in outcome.exhausted
             ]
             amount = predictor.grow(task, failed, largest)
-            if amount is None or not amount > held:
+            if amount is None or not amount > failed[-1]:
                 return largest, "the largest node"
             return min(amount, largest), TooSmall(kind, held)
         return self._first(kind, predictor, task, largest)
@@ -111,5 +112,14 @@ class PerKind:
         elif outcome.ending is Ending.EXHAUSTED:
             for kind in outcome.exhausted:
                 if kind in self.predictors and kind in outcome.attempt.allocation:
-                    allocated = outcome.attempt.allocation[kind]
-                    self.predictors[kind].observe_failure(task, allocated, usage.wall_s)
+                    bound = too_small(outcome, kind, math.inf)
+                    self.predictors[kind].observe_failure(task, bound, usage.wall_s)
+
+
+def too_small(outcome: Outcome, kind: Kind, largest: float) -> float:
+    """What an attempt that ran out of this kind has shown to be too little.
+
+    Until it was stopped it may have used more than it was allocated.
+    """
+    held = outcome.attempt.allocation.get(kind, largest)
+    return max(held, min(outcome.usage.peak.get(kind, held), largest))

@@ -24,7 +24,7 @@ RETRY_PRICE = 0.05
 """What a retry costs beside its allocation, as a share of a typical task's. Without it
 flat distributions take more than one retry per task for 1 % of waste."""
 MANY_RETRIES = 0.55
-"""Retries per task above which they are made dearer, up to..."""
+"""Retries per task, as far as they last, above which they are made dearer, up to..."""
 HIGHEST_PRICE = 0.25
 """...this. An exponential distribution takes 0.8 retries per task at a price of 0.02 and
 0.5 at 0.2, for 2 % more waste."""
@@ -32,6 +32,7 @@ GROWTH = 0.03
 """Refit when the number of tasks grew by this much."""
 ALWAYS_REFIT = 40
 """Refit the plain ladder after every task while there are no more than this."""
+SHORT_S = 0.05
 STALE = 256.0
 """Refit what forgets old tasks after this many at the latest."""
 
@@ -60,6 +61,14 @@ def fit(points: Sequence[Point], theta: float, price: float) -> Ladder:
     return cheapest_ladder(points, theta=theta, price=price * used)
 
 
+def growth(evidence: Evidence) -> float:
+    """The share by which the tasks must have grown before ladders are fitted again.
+
+    To fit takes a millisecond or so: where tasks take hardly more, it must not be often.
+    """
+    return GROWTH if evidence.mean_s >= SHORT_S else 10 * GROWTH
+
+
 class AllTasks:
     """One ladder from every task seen.
 
@@ -83,11 +92,13 @@ class AllTasks:
     def refit(self, evidence: Evidence) -> None:
         points, theta, price = evidence.points(), evidence.theta, self._price
         ladder = fit(points, theta, price)
-        while price < HIGHEST_PRICE and ladder.retries() > MANY_RETRIES:
+        while price < HIGHEST_PRICE and theta * ladder.retries() > MANY_RETRIES:
             price = min(2.0 * price + 0.01, HIGHEST_PRICE)
             ladder = fit(points, theta, price)
         self._fitted = ladder, 1.0
-        self._next = evidence.tasks * (1.0 + GROWTH if evidence.tasks >= ALWAYS_REFIT else 1.0) + 1
+        self._next = evidence.tasks + 1.0
+        if evidence.tasks >= ALWAYS_REFIT:
+            self._next += growth(evidence) * evidence.tasks
         self._maximum = evidence.maximum
         self._failing = len(evidence.failing)
 
@@ -115,7 +126,9 @@ class RecentTasks:
     def refit(self, evidence: Evidence) -> None:
         import numpy as np
 
-        self.due_at = evidence.tasks + min(max(GROWTH * evidence.tasks, 1.0), STALE)
+        share = growth(evidence)
+        stale = STALE * share / GROWTH
+        self.due_at = evidence.tasks + min(max(share * evidence.tasks, 1.0), stale)
         window = list(evidence.recent)[-int(8 * self._half_life) :]
         points = weighted_points(
             np.array([seen.peak for seen in window]),
@@ -170,8 +183,8 @@ class LikeTasks:
         import numpy as np
 
         tasks = evidence.tasks
-        growth = self.EARLY_GROWTH if tasks < ALWAYS_REFIT else GROWTH
-        self.due_at = tasks + min(max(growth * tasks, 1.0), self.LONGEST)
+        share = self.EARLY_GROWTH if tasks < ALWAYS_REFIT else growth(evidence)
+        self.due_at = tasks + min(max(share * tasks, 1.0), self.LONGEST)
         self._anchors = []
         index = self._feature
         window = [

@@ -22,9 +22,14 @@ PUBLIC = {
     "Resources",
     "ResourcesExhausted",
     "Setting",
+    "SizedExecutor",
+    "Sizing",
     "Strategy",
     "TaskInfo",
     "__version__",
+    "retry_handler",
+    "sized",
+    "sizing_of",
 }
 """A name that is added here stays; one that goes is a breaking change for the changelog."""
 

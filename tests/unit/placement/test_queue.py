@@ -40,12 +40,12 @@ def test_who_stands_behind_in_a_line_moves_up_to_the_place_of_its_arrival() -> N
     assert seen(queue) == [1, 3, 4]
 
 
-def test_who_queues_again_is_a_new_arrival() -> None:
+def test_who_queues_again_keeps_its_place() -> None:
     queue = Fifo(depth=3)
     for number in range(3):
         queue.add(waiting(number))
-    queue.add(queue.take(0))
-    assert seen(queue) == [1, 2, 0]
+    queue.add(queue.take(1))
+    assert seen(queue) == [0, 1, 2]
 
 
 def test_add_says_whether_the_task_is_seen_at_once() -> None:

@@ -306,12 +306,12 @@ class TestWhatComesTwiceOrLate:
 
     def test_the_end_of_an_attempt_that_waits_again_is_ignored(self) -> None:
         driver = Driver(lambda task: {MEMORY: 9 * GB}, NODE)
-        driver.submit("t", "u")
+        driver.submit("t")
+        driver.post(Left("n0"))
         outcome = driver.end("t", Ending.LOST)
-        assert "u" in driver.running
         assert "t" not in driver.running
         assert driver.post(Ended(outcome)) == []
-        driver.end("u")
+        driver.post(Joined(Node("n0", NODE)))
         assert driver.running["t"].number == 2
 
     def test_what_was_never_launched_cannot_start_or_end(self) -> None:
@@ -413,11 +413,18 @@ class TestRoom:
 
     def test_a_retry_is_not_sized_anew(self) -> None:
         driver = Driver(lambda task: {MEMORY: 9 * GB}, NODE)
-        driver.submit("t", "u")
+        driver.submit("t")
+        driver.post(Left("n0"))
         driver.end("t", Ending.LOST)
         driver.strategy.size = one_gb
-        driver.end("u")
+        driver.post(Joined(Node("n0", NODE)))
         assert driver.running["t"].allocation == {MEMORY: 9 * GB}
+
+    def test_a_retry_comes_before_those_that_were_submitted_later(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 9 * GB}, NODE)
+        driver.submit("t", "u")
+        driver.end("t", Ending.LOST)
+        assert list(driver.running) == ["t"]
 
     def test_an_attempt_that_started_elsewhere_takes_its_room_along(self) -> None:
         driver = Driver(lambda task: {MEMORY: 12 * GB}, NODE, NODE)
@@ -482,12 +489,10 @@ class TestNodes:
 
     def test_a_waiting_task_is_cut_down_to_the_nodes_that_are_left(self) -> None:
         driver = Driver(lambda task: {MEMORY: 64 * GB}, NODE, Resources(memory=64 * GB))
-        driver.submit("t", "u")
-        driver.end("t", Ending.LOST)
-        driver.end("u", Ending.LOST)
-        assert list(driver.running) == ["t"]
+        driver.submit("t")
         driver.post(Left("n1"))
-        assert driver.running["u"].allocation == {MEMORY: NODE.memory}
+        driver.end("t", Ending.LOST)
+        assert driver.running["t"].allocation == {MEMORY: NODE.memory}
 
     def test_a_waiting_task_that_needs_more_than_the_nodes_left_is_settled(self) -> None:
         driver = Driver(lambda task: {MEMORY: 16 * GB}, NODE, Resources(memory=32 * GB))

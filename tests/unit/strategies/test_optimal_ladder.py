@@ -234,21 +234,21 @@ def test_nothing_is_ever_above_the_node_or_below_zero(name: str, objective: str)
 
 
 def test_for_throughput_a_start_above_the_floor_is_taken_where_it_is_cheaper() -> None:
-    # Half of the tasks need 17 GB: with 16 GB free, a retry costs more than 1 GB more.
-    peaks = [{Kind.CORES: 4.0, Kind.MEMORY: (17 if n % 2 else 1) * GB} for n in range(100)]
+    # A tenth of the tasks need 49 GB: with 48 GB free, a retry costs more than 1 GB more.
+    peaks = [{Kind.CORES: 12.0, Kind.MEMORY: (1 if n % 10 else 49) * GB} for n in range(100)]
     strategy = strategy_of("optimal-ladder", "throughput", peaks)
-    assert first(strategy)[Kind.MEMORY] == pytest.approx(17 * GB, rel=0.02)
+    assert first(strategy)[Kind.MEMORY] == pytest.approx(49 * GB, rel=0.02)
 
 
 def test_for_throughput_the_node_is_the_limit_even_where_more_was_once_used() -> None:
-    peaks = [{Kind.CORES: 4.0, Kind.MEMORY: (30 if n % 2 else 1) * GB} for n in range(100)]
+    peaks = [{Kind.CORES: 4.0, Kind.MEMORY: (1 if n % 20 else 30) * GB} for n in range(100)]
     small = Resources(cores=4, memory=20 * GB)
     found = first(strategy_of("optimal-ladder", "throughput", peaks), node=small)
     assert found == {Kind.CORES: 4.0, Kind.MEMORY: 20 * GB}
 
 
 def test_for_throughput_the_reason_is_that_of_the_larger_amount() -> None:
-    peaks = [{Kind.CORES: 4.0, Kind.MEMORY: (1 if n % 3 else 9) * GB} for n in range(60)]
+    peaks = [{Kind.CORES: 15.0, Kind.MEMORY: (1 if n % 3 else 9) * GB} for n in range(60)]
     thrifty = strategy_of("optimal-ladder", "waste", peaks).propose(NEXT, [], NODE)
     quick = strategy_of("optimal-ladder", "throughput", peaks).propose(NEXT, [], NODE)
     assert re.search(r" 6\d%", str(thrifty.why).split("memory")[1])

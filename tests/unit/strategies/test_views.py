@@ -260,7 +260,7 @@ def test_a_view_is_refitted_ever_more_rarely(view: View) -> None:
 
 def test_even_after_a_million_tasks_a_change_is_noticed() -> None:
     evidence = evidence_of([3 * size for size in sizes(100)], sizes(100))
-    evidence.tasks = 10**7
+    evidence.tasks, evidence.time_s = 10**7, 10.0 * 10**7
     recent, like_tasks = RecentTasks(50), LikeTasks(0, 1.0)
     recent.refit(evidence)
     like_tasks.refit(evidence)
@@ -278,6 +278,15 @@ def test_all_tasks_are_refitted_when_they_grew_by_three_percent() -> None:
     assert refits[:ALWAYS_REFIT] == list(range(1, ALWAYS_REFIT + 1))
     assert all(b <= 1.03 * a + 2 for a, b in itertools.pairwise(refits))
     assert len(refits) < ALWAYS_REFIT + 160
+
+
+def test_ladders_of_tasks_of_milliseconds_are_fitted_less_often() -> None:
+    due = []
+    for seconds in (0.001, 10.0):
+        view = RecentTasks(50)
+        view.refit(evidence_of([GB, 2 * GB] * 500, wall_s=seconds))
+        due.append(view.due_at)
+    assert due[0] >= 1000 + 5 * (due[1] - 1000)
 
 
 def test_a_new_maximum_is_a_reason_to_refit_at_once() -> None:

@@ -1,0 +1,249 @@
+"""What does sizing cost where it has nothing to give: no-op tasks, plain against sized.
+
+Rounds of plain and sized runs are taken in turns, every run in a process of its own, on HTEX
+with 2 workers and Parsl's default logging. Ratios are medians over the rounds. `--memory`
+measures how much 10^5 tasks, their futures kept, grow the submitting process instead: it
+takes minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import parsl
+from parsl import python_app
+from parsl.config import Config
+from parsl.executors import HighThroughputExecutor
+from parsl.providers import LocalProvider
+from printing import described, machine, table, verdict
+from rich.table import Table
+
+from parsl_sizer import SizedExecutor
+from parsl_sizer.cli.output import console, print_json, progress
+
+PLAIN = "plain"
+SIZED = ("runner", "inline")
+"""Sized in the two isolations that cost no process per task."""
+RATE = {"runner": 0.85, "inline": 0.95}
+"""Of the plain no-op rate, at least."""
+CPU = 1.25
+"""Of the plain CPU time per task, at most."""
+MORE_MB = 20.0
+WARM_UP = 300
+"""Tasks before anything is measured: workers and runners are up then."""
+LATENCIES = 100
+
+
+@python_app
+def noop() -> None:
+    return None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one run has measured."""
+
+    rate_per_s: float
+    cpu_us: float
+    """Of the submitting process, all its threads, per task."""
+    latency_ms: float
+    """From the call of an app to its result, one at a time."""
+
+
+@contextmanager
+def engine(mode: str) -> Iterator[None]:
+    """Parsl, loaded and warm."""
+    executor: Any = HighThroughputExecutor(
+        address="127.0.0.1",
+        max_workers_per_node=2,
+        cores_per_worker=0.5,
+        provider=LocalProvider(init_blocks=1, min_blocks=1, max_blocks=1),
+    )
+    if mode != PLAIN:
+        executor = SizedExecutor(executor, isolation=mode, report=False)
+    with TemporaryDirectory() as folder:
+        config = Config(executors=[executor], run_dir=folder, strategy="none")
+        with parsl.load(config):
+            wait([noop() for _ in range(WARM_UP)])
+            yield
+
+
+def wait(futures: Sequence[Any]) -> None:
+    for future in futures:
+        future.result()
+
+
+def timed(mode: str, tasks: int) -> Figures:
+    """The figures of one run, in this process."""
+    with engine(mode):
+        began, cpu_began = time.perf_counter(), time.process_time()
+        wait([noop() for _ in range(tasks)])
+        wall_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
+        latencies = []
+        for _ in range(LATENCIES):
+            began = time.perf_counter()
+            noop().result()
+            latencies.append(time.perf_counter() - began)
+    return Figures(tasks / wall_s, 1e6 * cpu_s / tasks, 1e3 * median(latencies))
+
+
+def growth_mb(mode: str, tasks: int, wave: int) -> float:
+    """How much so many tasks grow this process, their futures kept, a wave of them at a time."""
+    with engine(mode):
+        before = _resident_mb()
+        kept: list[Any] = []
+        while len(kept) < tasks:
+            futures = [noop() for _ in range(min(wave, tasks - len(kept)))]
+            wait(futures)
+            kept += futures
+        return _resident_mb() - before
+
+
+def _resident_mb() -> float:
+    gc.collect()
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    [kilobytes] = [line.split()[1] for line in lines if line.startswith("RssAnon:")]
+    return int(kilobytes) * 1024 / 1e6
+
+
+def in_a_process(mode: str, asked: argparse.Namespace) -> Any:
+    """The same in a fresh process: what was measured before must not matter."""
+    command = [sys.executable, __file__, "--one", mode, "--tasks", str(asked.tasks)]
+    command += ["--wave", str(asked.wave), *(["--memory"] if asked.memory else [])]
+    # Parsl looks for its own programs there.
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ended = subprocess.run(
+        command, stdout=subprocess.PIPE, check=True, env={**os.environ, "PATH": path}
+    )
+    return json.loads(ended.stdout)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A figure of sized runs beside that of plain ones."""
+
+    what: str
+    plain: float
+    sized: float
+    unit: str
+    compared: float
+    """The median of the rounds' ratios, or a difference."""
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @property
+    def is_missed(self) -> bool:
+        is_below = self.at_least is not None and self.compared < self.at_least
+        return is_below or (self.at_most is not None and self.compared > self.at_most)
+
+
+def rows(rounds: Sequence[Mapping[str, Figures]]) -> list[Row]:
+    """The medians over the rounds."""
+
+    def row(
+        mode: str, what: str, unit: str, figure: Callable[[Figures], float], **bar: float
+    ) -> Row:
+        plain = [figure(one[PLAIN]) for one in rounds]
+        sized = [figure(one[mode]) for one in rounds]
+        ratio = median(after / before for before, after in zip(plain, sized, strict=True))
+        return Row(f"{what}, {mode}", median(plain), median(sized), unit, ratio, **bar)
+
+    return [
+        made
+        for mode in SIZED
+        for made in (
+            row(mode, "no-op rate", "/s", lambda one: one.rate_per_s, at_least=RATE[mode]),
+            row(mode, "CPU per task, submit side", "µs", lambda one: one.cpu_us, at_most=CPU),
+            row(mode, "latency of a task", "ms", lambda one: one.latency_ms),
+        )
+    ]
+
+
+def rows_table(made: Sequence[Row], compared: str) -> Table:
+    shown = table(["what"], ["plain", "sized", compared, "bar"])
+    for row in made:
+        bar = "–"
+        if row.at_least is not None:
+            bar = f"≥ {row.at_least:g}"
+        elif row.at_most is not None:
+            bar = f"≤ {row.at_most:g}"
+        shown.add_row(
+            row.what,
+            f"{row.plain:.4g} {row.unit}",
+            f"{row.sized:.4g} {row.unit}",
+            f"{row.compared:.3g}",
+            bar,
+            "–" if bar == "–" else verdict(["beyond the bar"] if row.is_missed else []),
+        )
+    return shown
+
+
+def compared_rounds(asked: argparse.Namespace) -> list[Row]:
+    """Rounds of one run of each mode, every other round the other way round."""
+    modes = (PLAIN, *SIZED)
+    rounds = []
+    with progress("runs", asked.pairs * len(modes)) as advance:
+        for number in range(asked.pairs):
+            figures = {}
+            for mode in modes[:: -1 if number % 2 else 1]:
+                figures[mode] = Figures(**in_a_process(mode, asked))
+                advance(1)
+            rounds.append(figures)
+    return rows(rounds)
+
+
+def compared_growth(asked: argparse.Namespace) -> list[Row]:
+    plain, sized = in_a_process(PLAIN, asked), in_a_process(SIZED[0], asked)
+    what = f"growth over {asked.tasks:,} tasks, {SIZED[0]}"
+    return [Row(what, plain, sized, "MB", sized - plain, at_most=MORE_MB)]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=10, help="rounds")
+    parser.add_argument("--tasks", type=int, help="per run: 5,000, or 100,000 with --memory")
+    parser.add_argument("--memory", action="store_true", help="measure memory, and nothing else")
+    parser.add_argument("--wave", type=int, default=1000, help="tasks at a time, with --memory")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--one", choices=(PLAIN, *SIZED), help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    asked.tasks = asked.tasks or (100_000 if asked.memory else 5000)
+    return asked
+
+
+def main() -> None:
+    asked = _arguments()
+    if asked.one:
+        if asked.memory:
+            print(json.dumps(growth_mb(asked.one, asked.tasks, asked.wave)))
+        else:
+            print(json.dumps(asdict(timed(asked.one, asked.tasks))))
+        return
+    made = compared_growth(asked) if asked.memory else compared_rounds(asked)
+    if asked.json:
+        found = [asdict(row) | {"missed": row.is_missed} for row in made]
+        print_json(
+            {"machine": machine(), "pairs": asked.pairs, "tasks": asked.tasks, "rows": found}
+        )
+        return
+    out = console()
+    counted = "" if asked.memory else f", {asked.pairs} rounds"
+    out.print(f"{asked.tasks:,} no-op tasks a run{counted}: {described()}")
+    out.print(rows_table(made, "more, MB" if asked.memory else "ratio"))
+
+
+if __name__ == "__main__":
+    main()

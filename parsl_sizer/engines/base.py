@@ -1,0 +1,120 @@
+"""What an inner executor can do, and how it is spoken to."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, ClassVar, NamedTuple
+
+from parsl_sizer.model import NOTHING, Amounts, Ending, Kind, Node, Resources, SizerError
+from parsl_sizer.monitor.wire import Plain
+
+SIZED_KINDS = frozenset({Kind.CORES, Kind.MEMORY, Kind.DISK})
+
+
+class CannotWrap(SizerError, TypeError):
+    """An inner executor that tasks cannot be sized on."""
+
+
+class Verdict(NamedTuple):
+    """What an error of the inner executor's own says about an attempt."""
+
+    ending: Ending
+    exhausted: frozenset[Kind] = NOTHING
+    node_lost: bool = False
+
+
+class Engine(ABC):
+    """One dialect: an inner executor's specifications, errors and nodes.
+
+    What it does not pack our ledger packs, and what it does not enforce our monitor
+    does. Nothing here blocks for more than about a second, and only `nodes`, which is
+    called from a thread of its own, blocks at all.
+    """
+
+    name: ClassVar[str]
+    packs: ClassVar[frozenset[Kind]] = NOTHING
+    """The kinds for which the inner executor finds room itself, by specification."""
+    enforces: ClassVar[frozenset[Kind]] = NOTHING
+    """The kinds of which it stops a task that uses too much."""
+    measures: ClassVar[frozenset[Kind]] = SIZED_KINDS
+    """The kinds whose use by one task can be told there, so that they can be sized."""
+    isolations: ClassVar[tuple[str, ...]]
+    """How tasks can be run, the default first."""
+    takes_bytes: ClassVar[bool] = False
+    """Whether a call may cross it serialised: nothing there looks at the arguments."""
+    sandbox: ClassVar[str] = "tmp"
+    """Where a task's files are its own: ``"cwd"``, or ``"tmp"`` for a TMPDIR of its own."""
+
+    def __init__(self, inner: Any, node: Amounts | None = None) -> None:
+        self.inner = inner
+        self.node = node
+        """What the user says that a node has; kinds left out are learned."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it picks the node of a task that we pack for: then nodes keep a ledger."""
+        return False
+
+    @property
+    def slots(self) -> int:
+        """How many tasks it runs on a node at once, if somebody has said so; else 0."""
+        return 0
+
+    def stated(self) -> Resources | None:
+        """What a node will have, as far as that is known before one is here; None if not."""
+        return None
+
+    @abstractmethod
+    def nodes(self) -> Sequence[Node] | None:
+        """The nodes that are here now; None if the inner executor cannot say."""
+
+    def seen(self, report: Mapping[str, object]) -> bool:
+        """A task reported from a node; whether `nodes` says something else since then."""
+        return False
+
+    def probe(self) -> Future[Any] | None:
+        """Ask a node what it has, if there is one of which that is not known. Does not block.
+
+        Called from the one thread that submits; `nodes` knows when the future is done.
+        """
+        return None
+
+    def specification(
+        self, allocation: Amounts, given: Mapping[str, object], capacity: Resources | None
+    ) -> dict[str, object]:
+        """The allocation in the inner executor's words, with the other keys that were `given`.
+
+        `capacity` is that of the node for which the attempt was sized, if it is still here.
+        """
+        return dict(given)
+
+    def submit_packed(
+        self,
+        function: Callable[..., Any],
+        specification: dict[str, object],
+        order: Mapping[str, object],
+        buffer: bytes,
+    ) -> Future[Any]:
+        """Submit a call of plain values; an engine may know a quicker way than to `submit`."""
+        future: Future[Any] = self.inner.submit(function, specification, Plain(order), buffer)
+        return future
+
+    def unsized(
+        self, specification: Mapping[str, object], given: Mapping[str, object]
+    ) -> dict[str, object]:
+        """The user's specification without what only we understand, when nothing is sized."""
+        if not self.packs:
+            return dict(given)
+        kinds = {kind.value for kind in Kind}
+        return {key: value for key, value in specification.items() if key in kinds} | dict(given)
+
+    def priority(self, given: Mapping[str, object]) -> float:
+        """What the user's specification says of a task's turn; the highest is first."""
+        priority = given.get("priority")
+        return float(priority) if isinstance(priority, (int, float)) else 0.0
+
+    def verdict(self, error: BaseException) -> Verdict | None:
+        """What an error of the inner executor's own means; None if it says nothing special."""
+        return None

@@ -1,0 +1,182 @@
+"""HighThroughputExecutor: takes no request for memory or disk, and picks the node itself.
+
+So the ledger packs and the monitor enforces. Cores are given out by its worker slots,
+as long as tasks are content with a slot each.
+"""
+
+from __future__ import annotations
+
+import math
+import pickle
+import socket
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
+from parsl.launchers import SimpleLauncher, SingleNodeLauncher
+from parsl.providers import LocalProvider
+from parsl.serialize import serialize
+from parsl.serialize.concretes import DillSerializer
+from parsl.serialize.facade import pack_buffers
+
+from parsl_sizer.model import Amounts, Ending, Kind, Node, Resources
+from parsl_sizer.monitor import travel
+from parsl_sizer.monitor.node import facts
+
+from .base import Engine, Verdict
+
+GB = 1e9
+NO_KWARGS = serialize({})
+MOST = 1e18
+NOT_KNOWN = 1e15
+"""Stands for the disk of a node that nobody has seen: more than any task asks for."""
+
+
+class HighThroughput(Engine):
+    """Managers are nodes, until two of them turn out to be on one host."""
+
+    name = "HTEX"
+    isolations = ("runner", "fork", "inline")
+    takes_bytes = True
+
+    def __init__(self, inner: Any, node: Amounts | None = None) -> None:
+        super().__init__(inner, node)
+        self._is_local = isinstance(inner.provider, LocalProvider) and isinstance(
+            inner.provider.launcher, (SingleNodeLauncher, SimpleLauncher)
+        )
+        self._host = socket.gethostname()
+        self._hosts: dict[str, str] = {}  # of managers, from the reports of their tasks
+        self._facts: dict[str, Resources] = {}  # of hosts
+        self._latest: Resources | None = None
+        self._is_unknown = False
+        self._probe: Future[Any] | None = None
+        provider = inner.provider
+        self._managers: int = provider.max_blocks * provider.nodes_per_block
+
+    @property
+    def is_shared(self) -> bool:
+        return self._managers > 1
+
+    @property
+    def slots(self) -> int:
+        said = self.inner.max_workers_per_node
+        return int(said) if math.isfinite(said) else 0
+
+    def stated(self) -> Resources | None:
+        if self._is_local:
+            return self._with_node(_resources(facts()))
+        provider = self.inner.provider
+        cores = getattr(provider, "cores_per_node", None)
+        memory = getattr(provider, "mem_per_node", None)
+        known: dict[Kind, float] = dict(self.node or {})
+        if cores:
+            known.setdefault(Kind.CORES, float(cores))
+        if memory:
+            known.setdefault(Kind.MEMORY, memory * GB)
+        if Kind.MEMORY not in known:
+            return None
+        return Resources(cores=1.0, disk=NOT_KNOWN).updated(known)
+
+    def nodes(self) -> Sequence[Node] | None:
+        process = self.inner.interchange_proc
+        if process is None or process.poll() is not None:
+            return ()  # to ask a dead interchange is to wait for ever
+        managers = [
+            manager
+            for manager in self.inner.connected_managers()
+            if manager["active"] and not manager.get("draining")
+        ]
+        self._managers = max(self._managers, len(managers))
+        slots: dict[str, int] = {}
+        for manager in managers:
+            name = self._name(manager["manager"])
+            slots[name] = slots.get(name, 0) + int(manager["worker_count"])
+        if not slots and self._is_local:
+            slots[self._host] = 0  # its workers are about to come: tasks may wait for them there
+        self._is_unknown = any(self._capacity(name) is None for name in slots)
+        return [
+            Node(name, self._in_slots(capacity, count), slots=count)
+            for name, count in slots.items()
+            if (capacity := self._capacity(name)) is not None
+        ]
+
+    def probe(self) -> Future[Any] | None:
+        if not self._is_unknown or (self._probe is not None and not self._probe.done()):
+            return None
+        # A call of nothing much: what matters is the place that its report comes from.
+        order = {"limits": {}, "enforce": False, "isolation": "inline", "sandbox": "cwd"}
+        self._probe = self.inner.submit(travel.wrapped(int), {}, order)
+        self._probe.add_done_callback(self._probed)
+        return self._probe
+
+    def _probed(self, probe: Future[Any]) -> None:
+        if probe.exception() is None and isinstance(probe.result(), Mapping):
+            self.seen(probe.result())
+
+    def seen(self, report: Mapping[str, object]) -> bool:
+        host, pool, facts = report.get("host"), report.get("pool"), report.get("node")
+        if not isinstance(host, str) or not isinstance(facts, Mapping):
+            return False
+        is_news = host not in self._facts
+        if is_news:
+            self._facts[host] = self._latest = self._with_node(_resources(facts))
+        if isinstance(pool, str) and self._hosts.get(pool) != host:
+            self._hosts[pool] = host
+            is_news = True
+        return is_news
+
+    def submit_packed(
+        self,
+        function: Callable[..., Any],
+        specification: dict[str, object],
+        order: Mapping[str, object],
+        buffer: bytes,
+    ) -> Future[Any]:
+        inner = self.inner
+        if not hasattr(inner, "submit_payload"):
+            return super().submit_packed(function, specification, order, buffer)
+        inner.validate_resource_spec(specification)
+        # Parsl pickles arguments with dill, which is written in Python: for plain values
+        # pickle gives the same in a tenth of the time, and dill reads it.
+        args = DillSerializer.identifier + b"\n" + pickle.dumps((order, buffer))
+        context = {"resource_spec": specification} if specification else {}
+        payload = pack_buffers([serialize(function), args, NO_KWARGS])
+        future: Future[Any] = inner.submit_payload(context, payload)
+        return future
+
+    def priority(self, given: Mapping[str, object]) -> float:
+        return -super().priority(given)  # there the lowest number is first
+
+    def verdict(self, error: BaseException) -> Verdict | None:
+        if isinstance(error, ManagerLost):
+            return Verdict(Ending.LOST, node_lost=True)
+        if isinstance(error, WorkerLost):
+            return Verdict(Ending.LOST)
+        return None
+
+    def _name(self, manager: str) -> str:
+        return self._hosts.get(manager) or (self._host if self._is_local else manager)
+
+    def _capacity(self, name: str) -> Resources | None:
+        """What the node has; one not heard of yet is taken to be like the latest one."""
+        return self._facts.get(name) or self._latest or self.stated()
+
+    def _in_slots(self, capacity: Resources, slots: int) -> Resources:
+        """Who has more workers than cores wants as many tasks at once as workers."""
+        if Kind.CORES in (self.node or {}) or slots <= capacity.cores:
+            return capacity
+        return capacity.updated({Kind.CORES: float(slots)})
+
+    def _with_node(self, facts: Resources) -> Resources:
+        return facts.updated(self.node or {})
+
+
+def _resources(facts: Mapping[str, object]) -> Resources:
+    """What a report says of a node, as far as it makes sense."""
+    amounts = {}
+    for kind in Kind:
+        amount = facts.get(kind.value)
+        if isinstance(amount, (int, float)) and 0 < amount <= MOST:
+            amounts[kind] = float(amount)
+    return Resources().updated(amounts)

@@ -1,0 +1,15 @@
+"""Parsl's face: an executor that sizes what it passes on.
+
+Parsl calls `SizedExecutor.submit`. `intake` reads the category, the features and the
+user's hints off the call; the `Driver` gives the task to the decision loop, and what
+the loop launches to the inner executor, through the dialect in `engines`, with the
+`monitor` around it. When an attempt comes back `ending` says how it ended; the loop
+learns, retries or settles, and the user's future gets the result.
+"""
+
+from .executor import SizedExecutor
+from .hints import sized
+from .retries import retry_handler
+from .story import Sizing, sizing_of
+
+__all__ = ["SizedExecutor", "Sizing", "retry_handler", "sized", "sizing_of"]

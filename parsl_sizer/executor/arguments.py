@@ -1,0 +1,89 @@
+"""The arguments of `SizedExecutor`, read and checked in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from parsl_sizer.engines import Engine
+from parsl_sizer.model import Amounts, Kind, Outcome, Resources, SizerError, TaskInfo, parse_amounts
+from parsl_sizer.sizing import Categories
+from parsl_sizer.strategies import Family, Proposal, Setting
+from parsl_sizer.strategies.catalog import family
+from parsl_sizer.strategies.modifiers import RoundedUp
+
+OBJECTIVES = ("throughput", "waste")
+PLACEMENTS = ("fifo",)
+ON_EXHAUSTED = ("raise", "let_run")
+
+LEAST: Amounts = {Kind.MEMORY: 50e6, Kind.DISK: 100e6}
+"""Less than this is not worth the retries: what an interpreter holds varies by some 10 MB."""
+
+
+class BadArgument(SizerError, ValueError):
+    """An argument of SizedExecutor that cannot be."""
+
+
+def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
+    """The value, if it is an allowed one."""
+    if value not in allowed:
+        raise BadArgument(f"{name}={value!r} must be one of {', '.join(map(repr, allowed))}.")
+    return value
+
+
+def node_amounts(node: str | Mapping[Any, float] | None) -> Amounts | None:
+    """What the user says that a node has: a text, a mapping or `Resources`; 0 is not said.
+
+    >>> node_amounts("cores=16,memory=64GB")
+    {<Kind.CORES: 'cores'>: 16.0, <Kind.MEMORY: 'memory'>: 64000000000.0}
+    """
+    if node is None:
+        return None
+    if isinstance(node, str):
+        try:
+            return parse_amounts(node)
+        except ValueError as error:
+            raise BadArgument(f"node={node!r}: {error}.") from None
+    try:
+        amounts = {Kind(kind): float(amount) for kind, amount in node.items()}
+        Resources().updated(amounts)
+    except (ValueError, TypeError, AttributeError):
+        raise BadArgument(
+            f"node={node!r} is not what a node has; write it like 'cores=16,memory=64GB'."
+        ) from None
+    if any(amount < 0 for amount in amounts.values()):
+        raise BadArgument(f"node={node!r} has an amount below 0.")
+    return {kind: amount for kind, amount in amounts.items() if amount}
+
+
+def sized_kinds(kinds: Sequence[Any] | None, engine: Engine) -> tuple[Kind, ...]:
+    """The kinds that are sized: those asked for, of those that can be measured there."""
+    try:
+        wanted = tuple(Kind) if kinds is None else tuple(Kind(kind) for kind in kinds)
+    except ValueError:
+        known = ", ".join(kind.value for kind in Kind)
+        raise BadArgument(f"kinds={kinds!r} must be some of {known}.") from None
+    return tuple(kind for kind in wanted if kind in engine.measures)
+
+
+class Unsized:
+    """A strategy that leaves every kind alone."""
+
+    def propose(self, task: TaskInfo, failures: Sequence[Outcome], largest: Resources) -> Proposal:
+        return Proposal({}, "not sized")
+
+    def learn(self, outcome: Outcome) -> None:
+        """Nothing is learned: nothing is going to be sized."""
+
+
+def unsized() -> Categories:
+    """What gives tasks what they request and nothing else."""
+    return Categories(lambda category: Unsized())
+
+
+def categories(
+    strategy: str | Family, kinds: tuple[Kind, ...], objective: str, warn: Callable[[str], None]
+) -> Categories:
+    """The strategies that a live run asks and teaches: in whole cores, and not too little."""
+    named = family(strategy, Setting(kinds, objective))
+    return Categories(lambda category: RoundedUp(named(category), LEAST), kinds=kinds, warn=warn)

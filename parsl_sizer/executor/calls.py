@@ -1,0 +1,103 @@
+"""A user's call, as it is given to the inner executor: once per attempt, measured.
+
+Where the engine lets them, function and arguments are serialised once, at submission, and
+cross the worker as bytes. Otherwise they are passed as they are, with the files at the top level,
+where Work Queue and TaskVine look for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from parsl.serialize import serialize
+from parsl.serialize.errors import SerializationError
+from parsl.serialize.facade import pack_buffers
+
+from parsl_sizer.engines import Engine
+from parsl_sizer.model import Attempt, Kind, OptOut, Resources
+from parsl_sizer.monitor import travel
+from parsl_sizer.monitor.wire import Plain
+
+CODEC = (
+    "parsl.serialize:unpack_apply_message",
+    "parsl.serialize:serialize",
+    "parsl.app.errors:RemoteExceptionWrapper",
+)
+NO_ARGS, NO_KWARGS = serialize(()), serialize({})
+SERIES = 32
+"""Points of memory over time that a task sends back at most."""
+WARN_ABOVE = 1 << 20
+"""Bytes from which Parsl warns about the size of an argument, as HTEX has it."""
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+@dataclass(slots=True, eq=False)
+class Call:
+    """What is called, and how."""
+
+    function: Callable[..., Any]
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    isolation: str
+    given: Mapping[str, object]
+    ledger: str
+    packed: tuple[bytes, bytes, bytes] | None = None
+
+    def pack(self) -> int:
+        """Serialise it; the bytes of its arguments."""
+        try:
+            function = serialize(self.function, buffer_threshold=WARN_ABOVE)
+            args = serialize(tuple(self.args), WARN_ABOVE) if self.args else NO_ARGS
+            kwargs = serialize(dict(self.kwargs), WARN_ABOVE) if self.kwargs else NO_KWARGS
+        except TypeError:
+            raise SerializationError(getattr(self.function, "__name__", "?")) from None
+        self.packed = function, args, kwargs
+        self.args, self.kwargs = (), {}
+        return len(args) + len(kwargs)
+
+    def launch(
+        self, engine: Engine, attempt: Attempt, capacity: Resources | None, *, shared: bool
+    ) -> Future[Any]:
+        """Give it to the inner executor, for a node of this capacity.
+
+        `shared` if the inner executor has several nodes to choose from.
+        """
+        order = self._order(engine, attempt, shared=shared)
+        specification = engine.specification(attempt.allocation, self.given, capacity)
+        if self.packed is not None:
+            buffer = pack_buffers(list(self.packed))
+            return engine.submit_packed(travel.run_packed, specification, order, buffer)
+        wrapped = travel.wrapped(self.function)
+        return engine.inner.submit(wrapped, specification, Plain(order), *self.args, **self.kwargs)  # type: ignore[no-any-return]
+
+    def _order(self, engine: Engine, attempt: Attempt, *, shared: bool) -> dict[str, object]:
+        limits = {kind.value: amount for kind, amount in attempt.allocation.items()}
+        task = attempt.task
+        claim = None
+        if shared and not engine.packs:
+            amounts = {name: limits[name] for name in ("memory", "disk") if name in limits}
+            node = {kind.value: amount for kind, amount in (engine.node or {}).items()}
+            claim = {"ledger": self.ledger, "capacity": node, "amounts": amounts}
+        return {
+            "limits": limits,
+            "enforce": attempt.enforced,
+            "isolation": self.isolation,
+            "keep_caches": OptOut.KEEP_CACHES in task.opt_outs,
+            "sandbox": engine.sandbox,
+            "env": _told(task.requested.get(Kind.CORES)),
+            "codec": CODEC,
+            "claim": claim,
+            "series": SERIES,
+            "shared_process": not engine.measures,
+        }
+
+
+def _told(cores: float | None) -> dict[str, str]:
+    """How many threads to start, if the user has said for how many cores.
+
+    Who was not told starts as many as it likes: that is how its cores are learned.
+    """
+    return dict.fromkeys(THREADS, str(max(1, int(cores)))) if cores else {}

@@ -1,0 +1,359 @@
+"""The live driver of the decision loop: one inbox, one thread that empties it.
+
+Whatever happens elsewhere (a submission, a call that came back, nodes that came or went)
+is only put into the inbox; the one thread tells the `Sizer` and carries out what it says.
+So neither the sizer nor the inner executor is ever entered twice at a time.
+
+A callback never raises: `concurrent.futures` would swallow it, and somebody would wait
+for ever. If the thread dies, every future that is pending fails with the reason.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from parsl.executors.errors import BadStateException
+
+from parsl_sizer.engines import Engine
+from parsl_sizer.model import (
+    Attempt,
+    Ending,
+    Kind,
+    Node,
+    Outcome,
+    ResourcesExhausted,
+    SizerError,
+    TaskInfo,
+)
+from parsl_sizer.sizing import Ended, Event, Joined, Launch, Left, Settle, Sizer, Submitted, Tick
+
+from . import ending
+from .calls import Call
+from .story import SizedFuture, Story
+
+logger = logging.getLogger(__name__)
+
+TICK_S = 1.0
+"""So often the loop looks around, and nodes are asked for."""
+DEMAND_S = 0.25
+"""For so long a figure for the demand is good."""
+WHYS = 4096
+"""So many sentences are kept for sharing: tasks sized alike have the same one."""
+
+
+TOO_LATE = "The executor was shut down before the task could start."
+
+
+class ShutDown(SizerError):
+    """The executor was shut down before the task was over."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """A task, the call that it stands for, and the future that waits for it."""
+
+    task: TaskInfo
+    call: Call
+    future: SizedFuture
+    running: Attempt | None = None
+    answer: ending.Answer | None = None
+
+
+class Driver:
+    """Drives a `Sizer` with real futures and a real clock."""
+
+    def __init__(
+        self,
+        sizer: Sizer,
+        engine: Engine,
+        *,
+        observe: Callable[[Settle], None] = lambda settle: None,
+    ) -> None:
+        self._sizer = sizer
+        self._engine = engine
+        self._inner = engine.inner
+        self._observe = observe
+        self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._jobs: dict[int | str, Job] = {}
+        self._nodes: dict[str, Node] = {}
+        self._epoch = time.time() - time.monotonic()
+        self._loop = threading.Thread(target=self._run, name="parsl_sizer-loop", daemon=True)
+        self._watcher = threading.Thread(target=self._watch, name="parsl_sizer-nodes", daemon=True)
+        self._look_again = threading.Event()
+        self._is_over = threading.Event()
+        self._is_draining = False
+        self._look_at = 0.0
+        self._demand: tuple[float, float | None] = (-math.inf, 0.0)
+        self._whys: dict[str, str] = {}
+        self._why: tuple[object, str] = None, ""
+        self._reason: BaseException | None = None
+        self.rejected = 0
+        """How many reports said something that cannot be."""
+        self.running = self.settled = self.retries = 0
+        self.held = 0.0
+        """The memory of all running attempts."""
+
+    # From any thread
+
+    def now(self) -> float:
+        """Seconds since the epoch that never run backwards."""
+        return self._epoch + time.monotonic()
+
+    def start(self) -> None:
+        """Begin; nodes are looked for until `stop_watching`."""
+        self._loop.start()
+        stated = self._engine.stated()
+        if stated is not None:  # something to size by, until the first node is here
+            self._inbox.put(partial(self._set_nodes, [Node("stated", stated)]))
+            self._inbox.put(partial(self._set_nodes, ()))
+        self._watcher.start()
+
+    def submit(self, job: Job) -> None:
+        """Let a job be run; its future is resolved sooner or later."""
+        self._inbox.put(partial(self._submit, job))
+        if self._reason is not None:
+            self._resolve(job, None, self._reason)
+
+    def demand(self) -> float | None:
+        """How many nodes the tasks that are not over would fill, about; None if not known."""
+        return self._demand[1]
+
+    def __len__(self) -> int:
+        """How many tasks are not over."""
+        return len(self._jobs)
+
+    def room(self) -> float:
+        """The memory of all nodes that are here."""
+        return math.fsum(node.capacity.memory for node in list(self._nodes.values()))
+
+    def stop_watching(self) -> None:
+        """Ask the inner executor for its nodes no more."""
+        self._is_over.set()
+        self._look_again.set()
+        if self._watcher.is_alive():
+            self._watcher.join(timeout=5)
+
+    def drain(self) -> None:
+        """Launch nothing more: what waits fails, what runs may still come back."""
+        self._in_loop(self._drain)
+
+    def finish(self) -> None:
+        """Let everything that is not over fail, and stop."""
+        self._in_loop(self._finish)
+        if self._loop.is_alive():
+            self._loop.join(timeout=30)
+
+    def _in_loop(self, action: Callable[[], None]) -> None:
+        done = threading.Event()
+
+        def act() -> None:
+            try:
+                action()
+            finally:
+                done.set()
+
+        self._inbox.put(act)
+        while not done.wait(0.1) and self._loop.is_alive():
+            continue
+
+    # In the watching thread
+
+    def _watch(self) -> None:
+        while not self._is_over.is_set():
+            try:
+                nodes = self._engine.nodes()
+            except Exception as error:
+                logger.warning("The nodes could not be asked for: %r", error)
+                nodes = None
+            if nodes is not None:
+                self._inbox.put(partial(self._set_nodes, nodes))
+            self._look_again.wait(TICK_S)
+            self._look_again.clear()
+
+    # In the loop's thread
+
+    def _run(self) -> None:
+        try:
+            while True:
+                with suppress(Empty):
+                    self._inbox.get(timeout=TICK_S)()
+                if time.monotonic() >= self._look_at:
+                    self._look_at = time.monotonic() + TICK_S
+                    self._look_around()
+                if not self._inbox.qsize():
+                    self._update_demand()
+        except _Over:
+            self._fail_everything(ShutDown("The executor is shut down."))
+        except BaseException as error:
+            logger.exception("The sizing loop failed")
+            reason = SizerError(f"The sizing loop failed: {error!r}.")
+            reason.__cause__ = error
+            self._fail_everything(reason)
+
+    def _handle(self, event: Event) -> None:
+        for action in self._sizer.handle(event, self.now()):
+            if isinstance(action, Launch):
+                self._launch(action.attempt)
+            else:
+                self._settle(action)
+
+    def _submit(self, job: Job) -> None:
+        if self._is_draining or not job.future.set_running_or_notify_cancel():
+            self._resolve(job, None, ShutDown(TOO_LATE))
+            return
+        self._jobs[job.task.task_id] = job
+        self._handle(Submitted(job.task))
+
+    def _launch(self, attempt: Attempt) -> None:
+        job = self._jobs.get(attempt.task.task_id)
+        if job is None:  # it is over already: the engine went bad, say
+            return
+        if self._is_draining:
+            self._over(job, ShutDown(TOO_LATE))
+            return
+        job.running = attempt
+        self.running += 1
+        self.held += attempt.allocation.get(Kind.MEMORY, 0.0)
+        self.retries += attempt.number > 1
+        try:
+            node = self._nodes.get(attempt.node or "")
+            capacity = node.capacity if node else None
+            shared = self._engine.is_shared
+            future = job.call.launch(self._engine, attempt, capacity, shared=shared)
+        except Exception as error:
+            future = Future()
+            future.set_exception(self._bad_state() or error)
+        future.add_done_callback(lambda done: self._inbox.put(partial(self._ended, attempt, done)))
+
+    def _ended(self, attempt: Attempt, future: Future[Any]) -> None:
+        job = self._jobs.get(attempt.task.task_id)
+        if job is None or job.running is not attempt:
+            return
+        job.running = None
+        self.running -= 1
+        self.held -= attempt.allocation.get(Kind.MEMORY, 0.0)
+        answer = job.answer = self._read(future, attempt)
+        self.rejected += answer.rejected
+        if answer.report is not None and self._engine.seen(answer.report):
+            self._look_again.set()
+        self._handle(Ended(answer.outcome))
+
+    def _read(self, future: Future[Any], attempt: Attempt) -> ending.Answer:
+        """What came of an attempt; no report, whatever is in it, ends the loop."""
+        try:
+            return ending.read(future, attempt, self._engine, self.now())
+        except Exception as error:
+            logger.exception("The report of task %s cannot be read", attempt.task.task_id)
+            return ending.Answer(Outcome(attempt, Ending.RAISED, self.now()), None, error)
+
+    def _settle(self, settle: Settle) -> None:
+        job = self._jobs.pop(settle.task.task_id, None)
+        if job is None:
+            return
+        self.settled += 1
+        if settle.outcomes:
+            why = self._sentence(settle.outcomes[-1].attempt.why)
+            job.future.story = Story(settle.outcomes, why)
+        try:
+            self._observe(settle)
+        except Exception:
+            logger.exception("What the run cost could not be noted")
+        answer = job.answer
+        if settle.ending is Ending.EXHAUSTED or answer is None:
+            error = ResourcesExhausted(settle.task.task_id, settle.task.category, settle.outcomes)
+            error.__cause__ = answer.cause() if answer else None
+            self._resolve(job, None, error)
+        else:
+            self._resolve(job, answer.value, answer.error)
+
+    def _sentence(self, why: object) -> str:
+        """The sentence for a reason: one object for all that are the same."""
+        if why is not self._why[0]:
+            sentence = str(why)
+            if len(self._whys) >= WHYS:
+                self._whys.clear()
+            self._why = why, self._whys.setdefault(sentence, sentence)
+        return self._why[1]
+
+    def _set_nodes(self, nodes: Sequence[Node]) -> None:
+        here = {node.name: node for node in nodes}
+        for name in [name for name in self._nodes if name not in here]:
+            del self._nodes[name]
+            self._handle(Left(name))
+        for name, node in here.items():
+            if self._nodes.get(name) != node:
+                logger.info("Node %s has %s", name, node.capacity)
+                self._nodes[name] = node
+                self._handle(Joined(node))
+        if not self._is_draining and (probe := self._engine.probe()) is not None:
+            probe.add_done_callback(lambda done: self._look_again.set())
+
+    def _look_around(self) -> None:
+        if (bad := self._bad_state()) is not None:
+            for job in [job for job in self._jobs.values() if job.running is None]:
+                self._over(job, bad)
+        self._handle(Tick())
+
+    def _bad_state(self) -> BadStateException | None:
+        """Why the inner executor cannot run anything any more, if that is so."""
+        if not getattr(self._inner, "bad_state_is_set", False):
+            return None
+        return BadStateException(self._inner, self._inner.executor_exception)
+
+    def _update_demand(self) -> None:
+        at, _ = self._demand
+        now = time.monotonic()
+        if now - at >= DEMAND_S:
+            self._demand = now, self._sizer.demand(self._engine.slots)
+
+    def _drain(self) -> None:
+        self._is_draining = True
+        for job in [job for job in self._jobs.values() if job.running is None]:
+            self._over(job, ShutDown(TOO_LATE))
+
+    def _finish(self) -> None:
+        self._drain()
+        for job in list(self._jobs.values()):
+            self._over(job, ShutDown("The executor was shut down while the task was running."))
+        raise _Over
+
+    def _over(self, job: Job, error: BaseException) -> None:
+        """The task is over, whatever the sizer thinks: its events are not heard any more."""
+        self._jobs.pop(job.task.task_id, None)
+        self._resolve(job, None, error)
+
+    def _fail_everything(self, reason: BaseException) -> None:
+        self._reason = reason
+        for job in list(self._jobs.values()):
+            self._over(job, reason)
+        while True:  # what was submitted meanwhile
+            try:
+                message = self._inbox.get_nowait()
+            except Empty:
+                return
+            if isinstance(message, partial) and message.args and isinstance(message.args[0], Job):
+                self._resolve(message.args[0], None, reason)
+
+    @staticmethod
+    def _resolve(job: Job, value: object, error: BaseException | None) -> None:
+        try:
+            if error is None:
+                job.future.set_result(value)
+            else:
+                job.future.set_exception(error)
+        except BaseException:  # resolved before, or Parsl's callbacks raised: the loop goes on
+            logger.exception("The future of task %s could not be resolved", job.task.task_id)
+
+
+class _Over(BaseException):
+    """Ends the loop."""

@@ -1,0 +1,231 @@
+"""How did an attempt end? Who is believed, in this order:
+
+the monitor that stopped it; a cgroup that counted an out-of-memory kill; a MemoryError or
+a SIGKILL of a task that was near its limit; the inner executor's own word. An exit code
+or the class of an exception alone says nothing about a task's size.
+
+Nothing in a report is trusted: whatever is not a number that can be is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from parsl.app.errors import BashExitFailure, RemoteExceptionWrapper
+from parsl.serialize import deserialize
+
+from parsl_sizer.engines import Engine, Verdict
+from parsl_sizer.model import Amounts, Attempt, Ending, Kind, Outcome, SizerError, Usage
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+SIGKILL = 9
+KILLED_IN_BASH = frozenset({-SIGKILL, 128 + SIGKILL})
+NEAR_AT_ERROR = 0.5
+"""With a MemoryError, half of the limit is near: what was asked for and refused is on top."""
+NEAR_AT_KILL = 0.9
+MOST = 1e18
+"""Bytes, cores, seconds: nothing is measured above this."""
+
+_KINDS = {kind.value: kind for kind in Kind}
+_NUMBERS = (float, int)
+
+
+class TaskLost(SizerError):
+    """The process that ran a task is gone, and nobody knows why."""
+
+
+@dataclass(slots=True)
+class Answer:
+    """An outcome, with what the user gets if the task is over now."""
+
+    outcome: Outcome
+    value: object = None
+    error: BaseException | None = None
+    report: Mapping[str, Any] | None = None
+    rejected: bool = False
+    """Whether the report said something that cannot be."""
+
+    def cause(self) -> BaseException | None:
+        """The error behind it, if there is one."""
+        if isinstance(self.value, RemoteExceptionWrapper):
+            return self.value.e_value
+        return self.error
+
+
+def read(future: Future[Any], attempt: Attempt, engine: Engine, now: float) -> Answer:
+    """What a finished call of the inner executor says about the attempt."""
+    error = future.exception()
+    if error is not None:
+        if not isinstance(error, Exception):
+            error = TaskLost(f"The inner executor left with {error!r:.200}.")
+        verdict = engine.verdict(error) or Verdict(Ending.RAISED)
+        return Answer(
+            _outcome(attempt, verdict, now, Usage(wall_s=_since(attempt, now))), None, error
+        )
+    report = future.result()
+    if not is_report(report):
+        usage = Usage(wall_s=_since(attempt, now))
+        return _returned(report, attempt, usage, now)
+    usage, rejected = _usage(report, _since(attempt, now))
+    answer = _of_report(report, attempt, usage, now)
+    answer.report, answer.rejected = report, rejected
+    return answer
+
+
+def is_report(value: object) -> bool:
+    """Whether this is what the monitor sends back."""
+    return isinstance(value, dict) and "parsl_sizer" in value and "ending" in value
+
+
+def _of_report(report: Mapping[str, Any], attempt: Attempt, usage: Usage, now: float) -> Answer:
+    said = report["ending"]
+    if said == "stopped" or report.get("out_of_memory") is True:
+        names = [name for name in _listed(report.get("exhausted")) if isinstance(name, str)]
+        kinds = frozenset(_KINDS[name] for name in names if name in _KINDS)
+        verdict = Verdict(Ending.EXHAUSTED, kinds or frozenset({Kind.MEMORY}))
+        return Answer(_outcome(attempt, verdict, now, usage, report))
+    if said == "died":
+        return _died(report, attempt, usage, now)
+    try:
+        value = report.get("result")
+        if report.get("payload") is not None:
+            value = deserialize(report["payload"])
+    except BaseException as error:  # it is the user's own code that unpacks
+        failed: BaseException = error
+        if not isinstance(error, Exception):
+            failed = TaskLost(f"The result could not be unpacked: {error!r:.200}.")
+        return Answer(_outcome(attempt, Verdict(Ending.RAISED), now, usage, report), None, failed)
+    if said == "raised":
+        raised = report.get("error")
+        if isinstance(value, RemoteExceptionWrapper):
+            raised = value.get_exception()
+        if not isinstance(raised, Exception):  # SystemExit, say: it is not for us to end
+            raised = TaskLost(
+                f"Task {attempt.task.task_id} ({attempt.task.category}) left with {raised!r:.200}."
+            )
+        verdict = _of_error(raised, attempt, usage)
+        return Answer(_outcome(attempt, verdict, now, usage, report), None, raised)
+    return _returned(value, attempt, usage, now, report)
+
+
+def _returned(
+    value: object,
+    attempt: Attempt,
+    usage: Usage,
+    now: float,
+    report: Mapping[str, Any] | None = None,
+) -> Answer:
+    verdict = Verdict(Ending.DONE)
+    if isinstance(value, RemoteExceptionWrapper):
+        verdict = _of_error(value.e_value, attempt, usage)
+    return Answer(_outcome(attempt, verdict, now, usage, report), value)
+
+
+def _of_error(error: BaseException, attempt: Attempt, usage: Usage) -> Verdict:
+    if isinstance(error, MemoryError) and _near(attempt, usage, NEAR_AT_ERROR):
+        return Verdict(Ending.EXHAUSTED, frozenset({Kind.MEMORY}))
+    if isinstance(error, BashExitFailure) and error.exitcode in KILLED_IN_BASH:
+        if _near(attempt, usage, NEAR_AT_KILL, unknown=False):
+            return Verdict(Ending.EXHAUSTED, frozenset({Kind.MEMORY}))
+        return Verdict(Ending.LOST)
+    return Verdict(Ending.RAISED)
+
+
+def _died(report: Mapping[str, Any], attempt: Attempt, usage: Usage, now: float) -> Answer:
+    signal, code = report.get("signal"), report.get("exit_code")
+    verdict = Verdict(Ending.LOST)
+    if signal == SIGKILL and _near(attempt, usage, NEAR_AT_KILL, unknown=False):
+        verdict = Verdict(Ending.EXHAUSTED, frozenset({Kind.MEMORY}))
+    how = f"was killed by signal {signal}" if signal else f"ended with exit status {code}"
+    error = TaskLost(
+        f"The process that ran task {attempt.task.task_id} ({attempt.task.category}) {how} on "
+        f"{report.get('host')}, and nothing says that it ran out of anything."
+    )
+    return Answer(_outcome(attempt, verdict, now, usage, report), None, error)
+
+
+def _near(attempt: Attempt, usage: Usage, share: float, *, unknown: bool = True) -> bool:
+    """Whether the task was near its limit of memory; `unknown` if nobody can say."""
+    limit, peak = attempt.allocation.get(Kind.MEMORY), usage.peak.get(Kind.MEMORY)
+    if limit is None:  # nobody limited it, so no size would help
+        return False
+    return unknown if peak is None else peak >= share * limit
+
+
+def _outcome(
+    attempt: Attempt,
+    verdict: Verdict,
+    now: float,
+    usage: Usage,
+    report: Mapping[str, Any] | None = None,
+) -> Outcome:
+    report = report or {}
+    host, isolation = report.get("host"), report.get("isolation")
+    return Outcome(
+        attempt,
+        verdict.ending,
+        now,
+        usage,
+        verdict.exhausted,
+        overran=verdict.ending is Ending.DONE and _overran(attempt.allocation, usage.peak),
+        host=host if isinstance(host, str) else None,
+        isolation=isolation if isinstance(isolation, str) else None,
+        layers=tuple(str(layer) for layer in _listed(report.get("layers")))[:10],
+        node_lost=verdict.node_lost,
+    )
+
+
+def _overran(allocation: Amounts, peak: Amounts) -> bool:
+    return any(
+        peak.get(kind, 0.0) > allocation[kind]
+        for kind in (Kind.MEMORY, Kind.DISK)
+        if kind in allocation
+    )
+
+
+def _usage(report: Mapping[str, Any], wall_s: float) -> tuple[Usage, bool]:
+    """The usage in a report, without what cannot be; whether something was left out."""
+    said = report.get("peak")
+    peaks = said if isinstance(said, Mapping) else {}
+    peak = {
+        kind: float(amount)
+        for name, amount in peaks.items()
+        if (kind := _KINDS.get(name)) and _possible(amount)
+    }
+    if Kind.CORES in peak:  # of a task of microseconds, the clocks' grain is the result
+        facts = report.get("node")
+        most = facts.get("cores") if isinstance(facts, Mapping) else None
+        peak[Kind.CORES] = min(peak[Kind.CORES], most) if _possible(most) else peak[Kind.CORES]
+    wall, cpu = report.get("wall_s"), report.get("cpu_s")
+    series = [point for point in _listed(report.get("series")) if len(_listed(point)) == 2]
+    usage = Usage(
+        peak,
+        float(wall) if _possible(wall) else wall_s,
+        float(cpu) if _possible(cpu) else None,
+        tuple((float(at), float(use)) for at, use in series if _possible(at) and _possible(use)),
+    )
+    rejected = (
+        peaks is not said
+        or len(peak) < len(peaks)
+        or not _possible(wall)
+        or not (cpu is None or _possible(cpu))
+    )
+    return usage, rejected
+
+
+def _listed(value: object) -> Sequence[Any]:
+    """The value, if it is a list of any kind."""
+    return value if isinstance(value, (list, tuple)) else ()
+
+
+def _possible(value: object) -> TypeGuard[float]:
+    return type(value) in _NUMBERS and 0 <= value <= MOST  # type: ignore[operator]
+
+
+def _since(attempt: Attempt, now: float) -> float:
+    return max(0.0, now - attempt.launched_at)

@@ -1,0 +1,304 @@
+"""SizedExecutor: any Parsl executor, with every task given what it needs."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import os
+import shlex
+import shutil
+import signal
+import sys
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from parsl.executors import HighThroughputExecutor
+from parsl.executors.base import ParslExecutor
+from parsl.providers import LocalProvider
+from parsl.utils import RepresentationMixin
+
+from parsl_sizer.engines.catalog import engine_for
+from parsl_sizer.model import OptOut, TaskInfo
+from parsl_sizer.sizing import Settle, Sizer
+from parsl_sizer.strategies import Family
+
+from . import arguments, intake
+from .calls import Call
+from .driver import Driver, Job
+from .face import FORWARDED, face, forwarded
+from .hints import BadHint, read
+from .shown import Costs, LiveLine, show
+from .story import SizedFuture
+
+logger = logging.getLogger(__name__)
+
+OFF = "PARSL_SIZER"
+"""An environment variable: with the value ``off`` everything passes through untouched."""
+
+STAT_THREADS = 4
+
+
+class SizedExecutor(ParslExecutor, RepresentationMixin):
+    """An executor that gives every task of the inner one what it needs, and no more.
+
+    Parameters
+    ----------
+    inner
+        The executor that runs the tasks. By default a HighThroughputExecutor on this
+        machine.
+    strategy
+        The name of a strategy (``parsl-sizer strategies`` lists them), with options as in
+        ``"percentile:p=95"``, or a function of a category that returns one.
+    node
+        What a node has, such as ``"cores=16,memory=64GB"``. What is left out is found out.
+    kinds
+        What is sized: some of ``"cores"``, ``"memory"``, ``"disk"``. By default all that
+        can be measured with the inner executor.
+    category
+        A function of an app's function, its arguments and its keyword arguments that
+        returns the category of the task, or None for the name of the function.
+    observe
+        Size nothing, measure everything, and say at the end what would have been saved.
+    objective
+        ``"throughput"`` (as many tasks at once as fit) or ``"waste"`` (as little
+        allocated and not used).
+    isolation
+        How tasks are run: ``"runner"``, ``"fork"`` or ``"inline"``. By default what suits
+        the inner executor.
+    placement
+        In which order waiting tasks start: ``"fifo"``.
+    labels
+        Anything to remember every task of this run by.
+    lost_retries
+        How often a task is run again whose worker or node was lost.
+    on_exhausted
+        What to do with a task that runs out of all that a node has: ``"raise"``
+        ResourcesExhausted, or ``"let_run"``: once more, alone and without a limit.
+    report
+        Whether to print what the run cost at its end, and on a terminal how far it is.
+    """
+
+    def __new__(cls, inner: ParslExecutor | None = None, *_: Any, **__: Any) -> Any:
+        if cls is SizedExecutor:
+            cls = face(cls, HighThroughputExecutor if inner is None else type(inner))
+        return super().__new__(cls)
+
+    def __init__(
+        self,
+        inner: ParslExecutor | None = None,
+        strategy: str | Family = "auto",
+        node: str | Mapping[Any, float] | None = None,
+        kinds: Sequence[str] | None = None,
+        category: intake.Categorise | None = None,
+        observe: bool = False,
+        objective: str = "throughput",
+        isolation: str | None = None,
+        placement: str = "fifo",
+        labels: Mapping[str, object] | None = None,
+        lost_retries: int = 2,
+        on_exhausted: str = "raise",
+        report: bool = True,
+    ) -> None:
+        self.inner = local_engine() if inner is None else inner
+        self.strategy = strategy
+        self.node = node
+        self.kinds = kinds
+        self.category = category
+        self.observe = observe
+        self.objective = arguments.one_of("objective", objective, arguments.OBJECTIVES)
+        self.isolation = isolation
+        self.placement = arguments.one_of("placement", placement, arguments.PLACEMENTS)
+        self.labels = labels
+        self.lost_retries = lost_retries
+        self.on_exhausted = arguments.one_of("on_exhausted", on_exhausted, arguments.ON_EXHAUSTED)
+        self.report = report
+        self._engine = engine_for(self.inner, arguments.node_amounts(node))
+        self._isolation_of(isolation)
+        sized = arguments.sized_kinds(kinds, self._engine)
+        self._sizer = Sizer(
+            arguments.unsized()
+            if observe or not sized
+            else arguments.categories(strategy, sized, objective, self._warn),
+            lost_retries=lost_retries,
+            let_run=on_exhausted == "let_run",
+            warn=self._warn,
+        )
+        self._driver: Driver | None = None
+        self._sizes: ThreadPoolExecutor | None = None
+        self._ids = itertools.count(1)
+        self._said: set[str] = set()
+        self._ledger = uuid.uuid4().hex[:12]
+        hypothetical = None
+        if observe:
+            hypothetical = arguments.categories(strategy, sized, objective, self._warn)
+        self._costs = Costs(hypothetical)
+        self._line: LiveLine | None = None
+
+    def start(self) -> None:
+        """Start the inner executor, and the loop that decides."""
+        # Ctrl-C goes to all processes in the foreground. The engine's own have to outlive
+        # it: without them Parsl's clean-up waits for ever. They inherit the mask.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.inner.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if os.environ.get(OFF, "").lower() == "off":
+            logger.warning("%s=off: tasks of %s are not sized.", OFF, self.label)
+            return
+        self._sizes = ThreadPoolExecutor(STAT_THREADS, "parsl_sizer-files")
+        self._driver = Driver(self._sizer, self._engine, observe=self._note)
+        self._driver.start()
+        if not self._engine.measures:
+            logger.warning(
+                "Tasks on %s share one process: they start when what they state is free, and "
+                "are neither measured nor stopped.",
+                self.label,
+            )
+        if self.report:
+            self._line = LiveLine(self._driver, self.label)
+            self._line.start()
+
+    def submit(
+        self, func: Any, resource_specification: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> Future[Any]:
+        """Let a function be run with these arguments; returns at once."""
+        driver, sizes = self._driver, self._sizes
+        if driver is None or sizes is None:
+            plain = self._engine.unsized(resource_specification, read(resource_specification).given)
+            return self.inner.submit(func, plain, *args, **kwargs)
+        task, hints = intake.task_info(
+            next(self._ids),
+            func,
+            (args, kwargs),
+            resource_specification,
+            now=driver.now(),
+            categorise=self.category,
+            warn=self._warn,
+            labels=self.labels,
+        )
+        if self.observe:
+            task = replace(task, opt_outs=task.opt_outs | {OptOut.NEVER_KILL})
+        if "priority" in hints.given:
+            task = replace(task, priority=self._engine.priority(hints.given))
+        isolation = self._isolation_of(hints.isolation or self.isolation)
+        call = Call(func, args, kwargs, isolation, hints.given, self._ledger)
+        packs = self._engine.takes_bytes and isolation != "fork"
+        size = call.pack() if packs else 0
+        job = Job(task, call, SizedFuture(task.task_id))
+        files = intake.input_files(args, kwargs)
+        if files and "input_size" not in hints.features:
+            sizes.submit(_submit_with_files, driver, job, files, size)
+        else:
+            job.task = _with_input_size(task, size if size >= intake.LARGE_ARGUMENTS else None)
+            driver.submit(job)
+        return job.future
+
+    def outstanding(self) -> int:
+        """The demand for blocks, in Parsl's unit, worker slots: from sizes, not from counts."""
+        if self._driver is None or self.observe:
+            return int(self.inner.outstanding())  # type: ignore[attr-defined]
+        tasks, nodes = len(self._driver), self._driver.demand()
+        if not tasks or nodes is None:
+            return tasks
+        slots: float = self.inner.workers_per_node  # type: ignore[attr-defined]
+        return max(1, math.ceil(nodes * slots - 1e-9))
+
+    def scale_in_facade(self, n: int, max_idletime: float | None = None) -> list[str]:
+        """Give blocks back. HTEX takes 0 for all that are idle, those about to start too."""
+        if n < 1:
+            return []
+        blocks: list[str] = self.inner.scale_in_facade(n, max_idletime)  # type: ignore[attr-defined]
+        return blocks
+
+    def shutdown(self, *args: Any, **kwargs: Any) -> None:
+        """Stop: what waits fails, the inner executor is shut down, what ran comes back."""
+        driver, sizes = self._driver, self._sizes
+        if driver is None or sizes is None:
+            self.inner.shutdown(*args, **kwargs)
+            return
+        if self._line is not None:
+            self._line.stop()
+        driver.stop_watching()
+        driver.drain()
+        try:
+            self.inner.shutdown(*args, **kwargs)
+        finally:
+            driver.finish()
+            sizes.shutdown(wait=False)  # whoever still waits for a file size hears it is over
+            if self.report:
+                show(self._costs, self.label, observed=self.observe)
+
+    def monitor_resources(self) -> bool:
+        """Whether Parsl's own monitoring makes sense with the inner executor."""
+        return self.inner.monitor_resources()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "inner" or name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def _isolation_of(self, wanted: str | None) -> str:
+        possible = self._engine.isolations
+        if wanted is None:
+            return possible[0]
+        if wanted not in possible:
+            raise BadHint(
+                f"isolation={wanted!r} is not possible with {self._engine.name}; "
+                f"there is {', '.join(map(repr, possible))}."
+            )
+        return wanted
+
+    def _note(self, settle: Settle) -> None:
+        self._costs.add(settle, self._sizer.largest)
+
+    def _warn(self, text: str) -> None:
+        """Say something once."""
+        if text not in self._said and len(self._said) < 1000:
+            self._said.add(text)
+            logger.warning("%s", text)
+
+
+for _name in FORWARDED:
+    setattr(SizedExecutor, _name, forwarded(_name))
+
+
+def local_engine() -> HighThroughputExecutor:
+    """An executor on this machine, with a worker per core.
+
+    Parsl's own programs are looked for beside this Python too: not everybody activates
+    an environment.
+    """
+    programs = Path(sys.executable).parent
+    on_path = shutil.which("interchange.py") is not None
+    return HighThroughputExecutor(
+        label="sized",
+        address="127.0.0.1",
+        interchange_launch_cmd=None if on_path else [str(programs / "interchange.py")],
+        provider=LocalProvider(
+            init_blocks=1,
+            min_blocks=1,
+            max_blocks=1,
+            worker_init="" if on_path else f"export PATH={shlex.quote(str(programs))}:$PATH",
+        ),
+    )
+
+
+def _submit_with_files(driver: Driver, job: Job, files: Sequence[Any], size: int) -> None:
+    """In a thread of its own: file systems take their time."""
+    known = intake.size_of(files)
+    if known is not None and size >= intake.LARGE_ARGUMENTS:
+        known += size
+    job.task = _with_input_size(job.task, known)
+    driver.submit(job)
+
+
+def _with_input_size(task: TaskInfo, size: float | None) -> TaskInfo:
+    if size is None or "input_size" in task.features:
+        return task
+    return replace(task, features={**task.features, "input_size": float(size)})

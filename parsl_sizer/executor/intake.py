@@ -1,0 +1,186 @@
+"""From a call to a `TaskInfo`: its category, its features, what the user said.
+
+The category is, in this order: the hint of the call or the app, what the callable
+given to the executor says, what a recogniser for a framework says, the name of the
+user's function.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache, partial
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, NamedTuple
+
+from parsl.app.bash import remote_side_bash_executor
+from parsl.app.errors import wrap_error
+from parsl.data_provider.files import File
+
+from parsl_sizer.model import TaskInfo
+
+from .hints import ATTRIBUTE, NO_HINTS, Hints, merged, read
+
+Categorise = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], str | None]
+"""A user's function of the app's function and its arguments; None leaves it to others."""
+
+LARGE_ARGUMENTS = 64_000
+"""Bytes from which arguments, serialised, count as input: below that they explain nothing."""
+
+NOT_INPUTS = frozenset({"stdout", "stderr", "outputs", "parsl_resource_specification"})
+
+_WRAPPER_CODE = wrap_error(len).__code__
+
+
+class Known(NamedTuple):
+    """What is the same for every call of a function."""
+
+    name: str
+    code_hash: str | None
+    hints: Hints
+
+
+def task_info(
+    task_id: int,
+    function: Callable[..., Any],
+    arguments: tuple[Sequence[Any], Mapping[str, Any]],
+    specification: Mapping[str, object],
+    *,
+    now: float,
+    categorise: Categorise | None = None,
+    warn: Callable[[str], None] = lambda text: None,
+    labels: Mapping[str, object] | None = None,
+) -> tuple[TaskInfo, Hints]:
+    """What is known of a task when it is submitted, and what the user said of it."""
+    known = _known(function)
+    hints = merged(known.hints, read(specification))
+    category = hints.category
+    if category is None and categorise is not None:
+        category = _asked(categorise, function, arguments, warn)
+    info = TaskInfo(
+        task_id,
+        category or known.name,
+        submitted_at=now,
+        features=hints.features,
+        requested=hints.requested,
+        code_hash=known.code_hash,
+        labels={**(labels or {}), **hints.labels},
+        opt_outs=hints.opt_outs,
+    )
+    return info, hints
+
+
+def _asked(
+    categorise: Categorise,
+    function: Callable[..., Any],
+    arguments: tuple[Sequence[Any], Mapping[str, Any]],
+    warn: Callable[[str], None],
+) -> str | None:
+    try:
+        category = categorise(user_function(function), *arguments)
+    except Exception as error:
+        warn(
+            f"The category function raised {error!r:.200}; "
+            "tasks for which it does so are sized by the name of their function."
+        )
+        return None
+    if category is None or (isinstance(category, str) and category):
+        return category
+    warn(
+        f"The category function returned {category!r:.200}, which is neither a text nor None; "
+        "tasks for which it does so are sized by the name of their function."
+    )
+    return None
+
+
+@lru_cache(maxsize=256)
+def _known(function: Callable[..., Any]) -> Known:
+    user = user_function(function)
+    name = getattr(user, "__name__", None) or type(user).__name__
+    hints = getattr(function, ATTRIBUTE, None) or getattr(user, ATTRIBUTE, None) or NO_HINTS
+    code = getattr(user, "__code__", None)
+    return Known(str(name), _code_hash(code) if code else None, hints)
+
+
+def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that the user wrote, under everything that Parsl put around it.
+
+    >>> from parsl.app.errors import wrap_error
+    >>> def align(): ...
+    >>> user_function(wrap_error(align)).__name__
+    'align'
+    """
+    seen: set[int] = set()
+    candidates: list[Any] = [function]
+    while candidates:
+        candidate = candidates.pop(0)
+        if id(candidate) in seen or not callable(candidate) or len(seen) > 50:
+            continue
+        seen.add(id(candidate))
+        if getattr(candidate, "__code__", None) is _WRAPPER_CODE:
+            return _unwrapped(candidate.__wrapped__)
+        candidates += _inside(candidate)
+    return _unwrapped(function)
+
+
+def _inside(candidate: Any) -> list[Any]:
+    """The callables that a wrapper may have around."""
+    inside = [getattr(candidate, "__wrapped__", None)]
+    if isinstance(candidate, partial):
+        inside += [candidate.func, *candidate.args, *candidate.keywords.values()]
+    for cell in getattr(candidate, "__closure__", None) or ():
+        try:
+            inside.append(cell.cell_contents)
+        except ValueError:  # an empty cell
+            continue
+    return [item for item in inside if isinstance(item, (FunctionType, partial))]
+
+
+def _unwrapped(function: Any) -> Callable[..., Any]:
+    """Without the partials that bash apps and users make."""
+    while isinstance(function, partial):
+        is_bash = function.func is remote_side_bash_executor and function.args
+        function = function.args[0] if is_bash else function.func
+    result: Callable[..., Any] = function
+    return result
+
+
+def _code_hash(code: CodeType) -> str:
+    digest = hashlib.sha256()
+    waiting = [code]
+    while waiting:
+        current = waiting.pop()
+        digest.update(current.co_code)
+        for constant in current.co_consts:
+            if isinstance(constant, CodeType):
+                waiting.append(constant)
+            elif isinstance(constant, (str, bytes, int, float, complex, bool, type(None))):
+                digest.update(repr(constant).encode())
+        digest.update(repr((current.co_names, current.co_varnames)).encode())
+    return digest.hexdigest()[:16]
+
+
+def input_files(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[File]:
+    """The files that a call reads, as far as they are among its arguments."""
+    if not args and not kwargs:
+        return []
+    values: list[Any] = list(args)
+    values += [value for name, value in kwargs.items() if name not in NOT_INPUTS]
+    found = [value for value in values if isinstance(value, File)]
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            found += [item for item in value if isinstance(item, File)]
+    return found
+
+
+def size_of(files: Iterable[File]) -> float | None:
+    """The bytes in these files; None if of one that is not known. Reads the file system."""
+    sizes = []
+    for file in files:
+        try:
+            sizes.append(Path(file.filepath).stat().st_size)
+        except Exception:  # a remote scheme, or a file that is not there yet
+            return None
+    return math.fsum(sizes)

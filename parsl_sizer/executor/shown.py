@@ -1,0 +1,95 @@
+"""What people see of a run: a line while it lasts, on a terminal, and a table at its end."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from parsl_sizer.model import Ending, Kind, Resources, format_amount
+from parsl_sizer.report.run import RunCost, run_table
+from parsl_sizer.simulator import Row
+from parsl_sizer.simulator.replay import replay
+from parsl_sizer.sizing import Categories, Settle
+
+from .driver import Driver
+
+WIDTH = 160
+"""Of what is not shown on a terminal."""
+
+
+class Costs:
+    """What the tasks of a run have cost; of an observed one, what they would have cost."""
+
+    def __init__(self, hypothetical: Categories | None = None) -> None:
+        self._hypothetical = hypothetical
+        self.run = RunCost()
+
+    def add(self, settle: Settle, node: Resources | None) -> None:
+        """A task is over."""
+        if node is None:
+            return
+        if self._hypothetical is None:
+            self.run.add(settle.outcomes, node)
+        elif settle.ending is Ending.DONE:
+            task, usage = settle.task, settle.outcomes[-1].usage
+            peak = dict(usage.peak)
+            peak.pop(Kind.CORES, None)  # cores never stop a task
+            row = Row(0, task, peak, usage.wall_s)
+            for replayed in replay([row], self._hypothetical, node):
+                if replayed.outcomes:
+                    *before, last = replayed.outcomes
+                    self.run.add([*before, dataclasses.replace(last, usage=usage)], node)
+
+
+def show(costs: Costs, label: str, *, observed: bool = False) -> None:
+    """Print what a run cost, on standard error: standard output is the user's."""
+    if not costs.run.categories:
+        return
+    what = "would have been given" if observed else "were given"
+    console = _console()
+    console.print(Text(f"\nparsl_sizer: what tasks on {label} {what}", style="bold"))
+    console.print(run_table(costs.run))
+
+
+class LiveLine:
+    """How far the run is, in one line at the bottom of a terminal."""
+
+    def __init__(self, driver: Driver, label: str) -> None:
+        self._driver = driver
+        self._label = label
+        self._live = Live(
+            get_renderable=self._line,
+            console=_console(),
+            refresh_per_second=2,
+            transient=True,
+            redirect_stdout=sys.stdout.isatty(),  # else what belongs into a file would be shown
+        )
+
+    def start(self) -> None:
+        """Show the line until `stop`; nothing where standard error is not a terminal."""
+        if sys.stderr.isatty():
+            self._live.start()
+
+    def stop(self) -> None:
+        """Take the line away."""
+        self._live.stop()
+
+    def _line(self) -> Text:
+        driver = self._driver
+        running, waiting = driver.running, len(driver) - driver.running
+        room = driver.room()
+        held = format_amount(Kind.MEMORY, driver.held)
+        memory = f", {held} of {format_amount(Kind.MEMORY, room)} given out" if room else ""
+        return Text(
+            f"{self._label}: {driver.settled:,} over, {running:,} running, {waiting:,} waiting, "
+            f"{driver.retries:,} retries{memory}",
+            style="dim",
+        )
+
+
+def _console() -> Console:
+    return Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else WIDTH)

@@ -1,0 +1,103 @@
+"""What this process uses, told by itself: exact, however short a call is."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import resource
+import time
+from typing import Any
+
+from . import probe
+from .probe import Memory
+from .sandbox import working_folder
+
+FAT = 5_000_000
+"""Growth that is worth a collection, which takes tens of ms where much is imported."""
+BLINK_S = 0.0003
+"""In less than this nobody takes more than 3 MB: pages are cleared at 10 GB/s."""
+STALE_S = 0.05
+"""Many blinks make a while: so often memory is looked at all the same."""
+RSS_UNIT = 1024 if probe.IS_LINUX else 1
+"""`ru_maxrss` is in kilobytes, on macOS in bytes."""
+
+
+class Tidiness:
+    """Keeps a process that makes many calls as it was: small, and in its folder."""
+
+    def __init__(self) -> None:
+        self.home = working_folder()
+        self.last = probe.memory()
+        self.read_at = time.perf_counter()
+        self.fresh = self.settled = self.last.held if self.last else 0
+        self.children = resource.getrusage(resource.RUSAGE_CHILDREN)
+
+    def note(self, now: Memory, at: float) -> None:
+        """Take note of what is held when a call has ended."""
+        self.last, self.read_at = now, at
+        self.fresh = min(self.fresh, now.held)
+
+    def restore(self) -> int:
+        """Collect garbage, give memory back, and say what is still held."""
+        gc.collect()
+        trim()
+        now = probe.memory()
+        if now is not None:
+            self.note(now, time.perf_counter())
+            self.settled = now.held
+        return self.settled
+
+
+def trim() -> None:
+    """Give memory that is free back to the system, where the C library can."""
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+class Account:
+    """Opened when a call begins and closed when it ends.
+
+    A look at one's memory takes 25 us, so a call begins with what the last one ended with,
+    and one that was over in a blink ends with that too.
+    """
+
+    def __init__(self, tidiness: Tidiness) -> None:
+        self._tidiness = tidiness
+        self._forgets = probe.forget_highest()
+        self._own = None if tidiness.last else resource.getrusage(resource.RUSAGE_SELF)
+        self._cpu_s = time.process_time()
+        self._began = time.perf_counter()
+
+    def closed(self) -> dict[str, Any]:
+        """The difference, in plain values; with "ready" if there is nothing to tidy up."""
+        at = time.perf_counter()
+        wall_s = at - self._began
+        earlier, children = self._tidiness.children, resource.getrusage(resource.RUSAGE_CHILDREN)
+        self._tidiness.children = children
+        of_children_s = children.ru_utime + children.ru_stime - earlier.ru_utime - earlier.ru_stime
+        cpu_s = time.process_time() - self._cpu_s + of_children_s
+        head: dict[str, Any] = {"wall_s": wall_s, "cpu_s": cpu_s}
+        if children.ru_maxrss > earlier.ru_maxrss:
+            head["child"] = children.ru_maxrss * RSS_UNIT
+        if self._own is not None:
+            own = resource.getrusage(resource.RUSAGE_SELF)
+            if own.ru_maxrss > self._own.ru_maxrss:
+                head["maxrss"] = own.ru_maxrss * RSS_UNIT
+        else:
+            self._add_memory(head, at)
+        return head
+
+    def _add_memory(self, head: dict[str, Any], at: float) -> None:
+        before = now = self._tidiness.last
+        if at - self._began > BLINK_S or at - self._tidiness.read_at > STALE_S:
+            now = probe.memory()
+        if before is None or now is None:
+            return
+        if now is not before:
+            if self._forgets or now.highest > before.highest:
+                head["highest"] = now.highest
+            self._tidiness.note(now, at)
+        head["before"], head["after"] = tuple(before), tuple(now)
+        if now.held - self._tidiness.settled <= FAT:
+            head["ready"] = now.held

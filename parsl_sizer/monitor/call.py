@@ -1,0 +1,164 @@
+"""A call in the process that was made for it: what it gives back, and what it used itself."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from . import probe, wire
+from .account import Account, Tidiness
+from .sandbox import working_folder
+
+Call = tuple[Callable[..., Any], Any, Any]
+
+PATIENCE_S = 0.5
+"""What is left of a call and comes back when it is killed: then the runner goes as well."""
+
+
+def serve(sock: socket.socket) -> None:
+    """The life of a warm runner: call after call, until the socket is closed."""
+    tidiness = Tidiness()
+    wire.send(sock, {"ready": tidiness.fresh})
+    while (frame := wire.receive(sock)) is not None:
+        order, buffer = frame
+        head, payload = perform(order, buffer, None, tidiness)
+        wire.send(sock, head, payload)
+        if "ready" not in head:
+            del frame, buffer, payload
+            wire.send(sock, {"ready": tidiness.restore()})
+
+
+def perform(
+    order: dict[str, Any], buffer: bytes, given: Call | None, tidiness: Tidiness
+) -> tuple[dict[str, Any], bytes]:
+    """Make one call and pack what it returned or raised; the head says what it took."""
+    account = Account(tidiness)
+    payload: bytes | None = None
+    with Surroundings(order.get("env"), None, tidiness.home):
+        try:
+            loads, dumps = resolve(order["codec"][0]), resolve(order["codec"][1])
+            func, args, kwargs = given or loads(buffer)
+            ending, payload = "returned", dumps(func(*args, **kwargs))
+        except BaseException as error:  # SystemExit too: the task ends, not the runner
+            ending, payload = "raised", packed_error(order["codec"], error)
+        flush()
+    head = account.closed()
+    head["ending"] = ending
+    head["has_payload"] = payload is not None
+    if has_children() and not order.get("keep_caches"):
+        head["left"], head["spent"] = _end_children()
+    return head, payload or b""
+
+
+def flush() -> None:
+    """Have what was printed appear before the answer does."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):  # it is closed, or its disk is full
+            stream.flush()
+
+
+def packed_error(codec: tuple[str, str, str], error: BaseException) -> bytes | None:
+    """An exception as the engine's codec packs it, or why it cannot be packed."""
+    dumps, wrap = resolve(codec[1]), resolve(codec[2])
+    try:
+        return bytes(dumps(wrap(type(error), error, error.__traceback__)))
+    except BaseException as reason:
+        text = f"The task raised {type(error).__name__}, which cannot be packed: {reason!r}."
+    with contextlib.suppress(BaseException):
+        return bytes(dumps(wrap(RuntimeError, RuntimeError(text), None)))
+    return None
+
+
+class Surroundings:
+    """The environment of one call: variables, folder for temporary files, working folder.
+
+    What a call has changed of them is put back; `home` is where this process belongs.
+    """
+
+    def __init__(self, env: dict[str, str] | None, tmp: str | None, home: str | None) -> None:
+        self._env = dict(env) if env else {}
+        self._tmp = tmp
+        self._home = home
+        if tmp is not None:
+            self._env["TMPDIR"] = tmp
+
+    def __enter__(self) -> None:
+        environ = os.environ
+        self._before = [(name, environ.get(name)) for name in self._env]
+        self._tempdir = tempfile.tempdir
+        if self._env:
+            environ.update(self._env)
+        if self._tmp is not None:
+            tempfile.tempdir = self._tmp
+
+    def __exit__(self, *_: object) -> None:
+        if self._tmp is not None:
+            tempfile.tempdir = self._tempdir
+        for name, value in self._before:
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        if self._home is not None and working_folder() != self._home:
+            with contextlib.suppress(OSError):
+                os.chdir(self._home)
+
+
+def has_children() -> bool:
+    """Whether anything that came out of this process, which adopts orphans, is left."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except (ChildProcessError, AttributeError):
+        return False
+    return True
+
+
+def _end_children() -> tuple[int, bool]:
+    """Kill what a call left behind, since nobody would be charged for it.
+
+    Gives what it held, and whether this runner is no longer fit for use because what is
+    killed comes back.
+    """
+    spared = _helpers()
+    left = [pid for pid in probe.descendants(os.getpid()) if pid not in spared]
+    parts = [probe.shares(pid) for pid in left]
+    held = sum(part.of_anonymous + part.of_shared for part in parts if part is not None)
+    until = time.monotonic() + PATIENCE_S
+    while left and time.monotonic() < until:
+        probe.kill(left)
+        time.sleep(0.001)
+        for pid in left:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        left = [pid for pid in probe.descendants(os.getpid()) if pid not in spared]
+    return held, bool(left)
+
+
+def _helpers() -> set[int]:
+    """Processes of multiprocessing that serve all calls; it does not get over their death."""
+    found = set()
+    for name, value, attribute in (
+        ("multiprocessing.resource_tracker", "_resource_tracker", "_pid"),
+        ("multiprocessing.forkserver", "_forkserver", "_forkserver_pid"),
+        ("joblib.externals.loky.backend.resource_tracker", "_resource_tracker", "_pid"),
+    ):
+        pid = getattr(getattr(sys.modules.get(name), value, None), attribute, None)
+        if isinstance(pid, int):
+            found.add(pid)
+    return found
+
+
+@lru_cache(maxsize=64)
+def resolve(name: str) -> Callable[..., Any]:
+    """What a dotted name, "module:function", stands for."""
+    module, _, attribute = name.partition(":")
+    found: Callable[..., Any] = getattr(importlib.import_module(module), attribute)
+    return found

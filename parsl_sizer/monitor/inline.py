@@ -1,0 +1,184 @@
+"""A call in this very process: measured, never stopped.
+
+What the process keeps of earlier calls is charged: it is there, and whoever starts as many
+such workers needs it as many times.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import resource
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from . import call, keeper, node_ledger, report
+from .account import RSS_UNIT, Account, Tidiness
+from .sampler import Sampler, peak_of
+from .sandbox import Sandbox, used, working_folder
+
+LONG_S = 0.05
+"""Calls that last longer than this are looked at by the sampling thread."""
+BOREDOM_S = 2.0
+"""Without such calls for this long the thread waits until it is woken."""
+
+
+def run_inline(
+    order: dict[str, Any], func: Callable[..., Any], args: Any, kwargs: Any
+) -> dict[str, Any]:
+    """Call a function here and now, and report."""
+    run = _run_in_thread if order.get("shared_process") else _run
+    if not order.get("claim"):
+        return run(order, lambda: func(*args, **kwargs), 0.0)
+    with node_ledger.claimed(order["claim"]) as waited_s:
+        return run(order, lambda: func(*args, **kwargs), waited_s)
+
+
+def run_packed_inline(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
+    """The same for what an engine's codec has packed; so is what it gives back."""
+
+    def packed() -> bytes:
+        loads, dumps = call.resolve(order["codec"][0]), call.resolve(order["codec"][1])
+        func, args, kwargs = loads(buffer)
+        data: bytes = dumps(func(*args, **kwargs))
+        return data
+
+    made = run_inline(order, packed, (), {})
+    error = made.pop("error", None)
+    if error is not None:
+        made["payload"] = call.packed_error(order["codec"], error)
+    else:
+        made["payload"] = made.pop("result")
+    return made
+
+
+def _run(order: dict[str, Any], func: Callable[[], Any], waited_s: float) -> dict[str, Any]:
+    here = _here()
+    tidiness = here.tidiness
+    made = report.blank("inline", here.layers, waited_s)
+    sandbox = None if order.get("sandbox") == "cwd" else here.sandbox()
+    tmp = None if sandbox is None else sandbox.path
+    with call.Surroundings(order.get("env"), tmp, tidiness.home):
+        account = Account(tidiness)
+        here.begin(order)
+        _note(made, func)
+        sampler = here.end()
+        head = account.closed()
+    made["wall_s"], made["cpu_s"] = head["wall_s"], head["cpu_s"]
+    if "after" in head:
+        made["peak"]["memory"] = peak_of(head, tidiness.fresh, sampler)
+        if "ready" not in head:
+            tidiness.restore()
+    elif "maxrss" in head:
+        made["peak"]["memory"] = max(0, head["maxrss"] - here.maxrss)
+    taken = used(working_folder()) if sandbox is None else sandbox.clear()
+    if taken is not None:  # what it has left behind, which may be less than it had meanwhile
+        made["peak"]["disk"] = taken
+    if sampler is not None:
+        made["series"] = sampler.series.points
+    report.fill_cores(made, sampler.cores.peak if sampler else None)
+    return made
+
+
+def _run_in_thread(_: object, func: Callable[[], Any], waited_s: float) -> dict[str, Any]:
+    """Beside other calls in one process, whose memory and folders cannot be told apart."""
+    made = report.blank("inline", ("thread",), waited_s)
+    began, cpu_s = time.perf_counter(), time.thread_time()
+    _note(made, func)
+    made["wall_s"] = time.perf_counter() - began
+    made["cpu_s"] = time.thread_time() - cpu_s
+    report.fill_cores(made, None)
+    return made
+
+
+def _note(made: dict[str, Any], func: Callable[[], Any]) -> None:
+    try:
+        made["result"] = func()
+        made["ending"] = "returned"
+    except BaseException as error:
+        made["ending"], made["error"], made["result"] = "raised", error, None
+
+
+class Here:
+    """What this process knows of itself, and the thread that looks at calls which last.
+
+    The thread does not have to be woken for each call: as long as calls come it looks up
+    now and then.
+    """
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.tidiness = Tidiness()
+        self.layers = ("proc", "hwm") if self.tidiness.last else ("rusage",)
+        self.maxrss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
+        self._sandbox: Sandbox | None = None
+        self._current: tuple[float, dict[str, Any]] | None = None
+        self._sampler: Sampler | None = None
+        self._looking = threading.Lock()
+        self._wanted = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def sandbox(self) -> Sandbox:
+        """The folder for temporary files of calls in this process, one after the other."""
+        if self._sandbox is None:
+            self._sandbox = Sandbox()
+            atexit.register(self._remove_sandbox)
+        return self._sandbox
+
+    def _remove_sandbox(self) -> None:
+        if self._sandbox is not None and self.pid == os.getpid():
+            self._sandbox.remove()
+
+    def begin(self, order: dict[str, Any]) -> None:
+        """Have a call sampled if it lasts."""
+        if self._thread is None and self.tidiness.last is not None:
+            self._thread = threading.Thread(target=self._look, daemon=True, name="parsl_sizer")
+            self._thread.start()
+        self._current = time.perf_counter(), order
+        if not self._wanted.is_set():
+            self._wanted.set()
+
+    def end(self) -> Sampler | None:
+        """The samples of the call that has just ended, if it lasted."""
+        self._current = None
+        with self._looking:  # a sample that is being taken is ours still
+            sampler, self._sampler = self._sampler, None
+        return sampler
+
+    def _look(self) -> None:
+        since = time.perf_counter()
+        while True:
+            self._wanted.wait()
+            time.sleep(LONG_S)
+            now = time.perf_counter()
+            with self._looking:
+                current = self._current
+                if current is not None and now - current[0] >= LONG_S:
+                    since = now
+                    self._sample(*current)
+            if now - since > BOREDOM_S:
+                since = now
+                self._wanted.clear()
+
+    def _sample(self, began: float, order: dict[str, Any]) -> None:
+        if self._sampler is None:
+            fresh, points = self.tidiness.fresh, int(order.get("series") or 0)
+            self._sampler = Sampler(
+                self.pid, fresh=fresh, points=points, without=keeper.living, began=began
+            )
+        self._sampler.sample()
+
+
+_known: Here | None = None
+_knowing = threading.Lock()
+
+
+def _here() -> Here:
+    """One per process: a fork is another."""
+    global _known
+    with _knowing:
+        if _known is None or _known.pid != os.getpid():
+            _known = Here()
+        return _known

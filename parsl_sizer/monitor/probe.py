@@ -1,0 +1,277 @@
+"""Reading /proc: what a process holds, what it has used, and who came out of it.
+
+What cannot be read is None: the process is gone, it belongs to somebody else, or this is
+not Linux.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+IS_LINUX = sys.platform.startswith("linux")
+TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
+
+SCANS_OF_A_STRANGER = 50
+"""After so many scans strangers are read again: their pids may have got new owners."""
+
+PR_SET_PDEATHSIG = 1
+PR_SET_NAME = 15
+PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
+
+
+class Memory(NamedTuple):
+    """The memory of one process, in bytes."""
+
+    held: int
+    """Anonymous and shared pages, also those in swap and huge ones: what the task is charged."""
+    file: int
+    """Pages of mapped files: page cache, not charged."""
+    highest: int
+    """The most pages of all sorts since the last `forget_highest`."""
+    shared: int
+    """Of what is held, pages of shared memory: others may hold the same."""
+
+
+class Shares(NamedTuple):
+    """What is a process's own if each page is divided by the number of those that hold it."""
+
+    anonymous: int
+    """All its anonymous pages, and its part of them."""
+    of_anonymous: int
+    of_shared: int
+    """Its part of pages of shared memory."""
+
+
+class Stat(NamedTuple):
+    """What /proc/PID/stat says of a process."""
+
+    name: str
+    """Of its program, at most 15 letters."""
+    state: str
+    ppid: int
+    cpu_s: float
+    """Its own time and that of its children that it has waited for."""
+    started: int
+    """Ticks after boot: with the pid, the identity of a process."""
+    stack: int
+    """Where its stack begins: the same as in the process that it was forked from, until it
+    runs another program."""
+
+
+def read(path: str) -> bytes | None:
+    """The whole of a small file, or None."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return os.read(descriptor, 1 << 16)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def write(path: str, text: bytes) -> bool:
+    """Whether `text` could be written to a file that is there."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        os.write(descriptor, text)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def memory(pid: int | str = "self") -> Memory | None:
+    """What a process holds now; None if it has ended."""
+    text = read(f"/proc/{pid}/status")
+    if text is None:
+        return None
+    start = text.find(b"VmHWM:")
+    if start < 0:  # a zombie has no memory
+        return None
+    highest = _kilobytes(text, b"VmHWM:", start)
+    anonymous = _kilobytes(text, b"RssAnon:", start)
+    shared = _kilobytes(text, b"RssShmem:", start)
+    elsewhere = _kilobytes(text, b"VmSwap:", start) + _kilobytes(text, b"HugetlbPages:", start)
+    file = _kilobytes(text, b"RssFile:", start)
+    held = anonymous + shared + elsewhere
+    return Memory(held << 10, file << 10, highest << 10, shared << 10)
+
+
+def _kilobytes(text: bytes, name: bytes, start: int) -> int:
+    found = text.find(name, start)
+    if found < 0:
+        return 0
+    found += len(name)
+    return int(text[found : text.index(b"kB", found)])
+
+
+def forget_highest(pid: int | str = "self") -> bool:
+    """Let `Memory.highest` begin anew, if this may be done."""
+    return write(f"/proc/{pid}/clear_refs", b"5")
+
+
+def shares(pid: int) -> Shares | None:
+    """How much of what a process holds is its own, if each page is divided by its holders.
+
+    Takes 1 ms for every 50 MB, more or less: to be used sparingly.
+    """
+    text = read(f"/proc/{pid}/smaps_rollup")
+    if text is None or b"\nPss_Anon:" not in text:
+        return None
+    anonymous = _kilobytes(text, b"\nAnonymous:", 0)
+    of_anonymous = _kilobytes(text, b"\nPss_Anon:", 0)
+    of_shared = _kilobytes(text, b"\nPss_Shmem:", 0)
+    return Shares(anonymous << 10, of_anonymous << 10, of_shared << 10)
+
+
+def stat(pid: int | str = "self") -> Stat | None:
+    """The state, parent, CPU time and start of a process."""
+    text = read(f"/proc/{pid}/stat")
+    if text is None:
+        return None
+    # The name is in brackets and may hold brackets and blanks.
+    start, end = text.index(b"("), text.rindex(b")")
+    fields = text[end + 2 :].split()
+    ticks = int(fields[11]) + int(fields[12]) + int(fields[13]) + int(fields[14])
+    return Stat(
+        name=text[start + 1 : end].decode(errors="replace"),
+        state=fields[0].decode(),
+        ppid=int(fields[1]),
+        cpu_s=ticks / TICKS_PER_S,
+        started=int(fields[19]),
+        stack=int(fields[25]),
+    )
+
+
+def pids() -> list[int]:
+    """All processes that can be seen."""
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208 - some hundred paths would be made each time
+    except OSError:
+        return []
+    return [int(name) for name in names if name[0] in "123456789"]
+
+
+class Tree:
+    """A process and all that came out of it.
+
+    Where the root adopts orphans (`adopt_orphans`) nothing can leave the tree, neither by a
+    session of its own nor by the death of the process between. Elsewhere what was seen in
+    it once stays in it.
+    """
+
+    def __init__(self, root: int, without: Iterable[int] = ()) -> None:
+        self.root = root
+        self.members = {root}
+        self._without = set(without)
+        self._strangers: set[int] = set()
+        self._scans = 0
+
+    def scan(self) -> None:
+        """Find members that are new, and forget those that are gone.
+
+        Who was a stranger stays one until its pid may belong to another process: only what
+        is new since the last scan is read.
+        """
+        self._scans += 1
+        if self._scans % SCANS_OF_A_STRANGER == 0:
+            self._strangers.clear()
+        present = set(pids()) - self._without
+        self.members &= present
+        self._strangers &= present
+        new = {pid: stat(pid) for pid in present.difference(self.members, self._strangers)}
+        parents = {pid: found.ppid for pid, found in new.items() if found is not None}
+        joined = True
+        while joined:  # a child's pid may be lower than its parent's
+            joining = [pid for pid, parent in parents.items() if parent in self.members]
+            self.members.update(joining)
+            for pid in joining:
+                del parents[pid]
+            joined = bool(joining)
+        self._strangers.update(parents)
+
+    def cpu_s(self) -> float:
+        """The CPU time of all members, and of those that their parents have waited for."""
+        found = (stat(pid) for pid in self.members)
+        return sum(member.cpu_s for member in found if member is not None)
+
+
+def descendants(root: int) -> list[int]:
+    """All that came out of a process, without itself."""
+    tree = Tree(root)
+    tree.scan()
+    return [pid for pid in tree.members if pid != root]
+
+
+def ancestor(names: Iterable[str]) -> tuple[int, Stat] | None:
+    """The nearest process that this one came out of and that runs one of these programs."""
+    wanted = {name[:15] for name in names}
+    found = stat()
+    while found is not None and found.ppid > 1:
+        pid = found.ppid
+        found = stat(pid)
+        if found is not None and found.name in wanted:
+            return pid, found
+    return None
+
+
+def is_same(pid: int, before: Stat) -> bool:
+    """Whether a process is still the one that it was."""
+    found = stat(pid)
+    return found is not None and found.started == before.started and found.state not in "ZX"
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process is there and has not ended."""
+    found = stat(pid)
+    return found is not None and found.state not in "ZX"
+
+
+def kill(victims: Iterable[int]) -> None:
+    """Kill processes, as far as they are there and may be killed."""
+    for pid in victims:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _prctl(option: int, value: Any) -> bool:
+    try:
+        return int(ctypes.CDLL(None).prctl(option, value, 0, 0, 0)) == 0
+    except (OSError, AttributeError):
+        return False
+
+
+def call_me(name: bytes) -> None:
+    """Set the name that `ps` and `top` show for this process, at most 15 letters."""
+    _prctl(PR_SET_NAME, name)
+
+
+def die_with_parent(parent: int) -> None:
+    """Have this process killed when its parent ends, which may just have happened."""
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def adopt_orphans() -> bool:
+    """Become the parent of all descendants whose parents end."""
+    return _prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def can_adopt_orphans() -> bool:
+    """Whether the system knows how to."""
+    value = ctypes.c_int()
+    return _prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(value))

@@ -1,0 +1,257 @@
+"""Runs calls in a process of their own and watches them from this one, which stays small.
+
+The supervisor never loads the user's code: function, arguments and result cross it as bytes.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+import os
+import select
+import signal
+import socket
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+from . import call, cgroup, node_ledger, report, wire
+from .inline import run_packed_inline
+from .keeper import Keeper
+from .node import can_be_supervised
+from .sandbox import Sandbox, used, working_folder
+from .watch import Watch, patron
+
+LEFTOVER, LEFTOVER_SHARE = 16_000_000, 0.1
+"""A runner that a task left with more than both, above what it had fresh, is replaced."""
+BALLAST = 8_000_000
+"""A keeper that was forked while more bytes than this were at hand holds them for ever."""
+BACKSTOP_FACTOR, BACKSTOP_MORE = 1.5, 1_000_000_000
+"""The kernel's limit is so far above the task's that spikes which are forgiven fit below it."""
+
+
+class Supervisor:
+    """One runner at a time, started when it is needed and replaced when it must be.
+
+    `main` is the life of a runner: it says that it is ready, takes orders and answers. Its
+    folder for temporary files is private unless the engine gives each task a working folder.
+    """
+
+    def __init__(
+        self,
+        main: Callable[[socket.socket], None] = call.serve,
+        *,
+        has_own_folder: bool = True,
+        ballast: int = 0,
+    ) -> None:
+        self.ballast = ballast
+        self.has_own_folder = has_own_folder
+        self.pid = self.fresh = 0
+        self._sock: socket.socket | None = None
+        self._poll = select.poll()
+        self._held: int | None = None
+        self._keeps = False
+        self._sandbox = Sandbox() if has_own_folder else None
+        self._patron = patron()
+        place = cgroup.place("memory")
+        self._group = cgroup.make(place)
+        self._witness = self._group or (place and cgroup.Group(place.folder, place.version))
+        self._layers = ("proc", "hwm", *([self._group.layer] if self._group else ()))
+        try:
+            self._keeper = Keeper(lambda sock: self._live(main, sock), self._clean_up)
+        except OSError:
+            self._clean_up()
+            self._unlock()
+            raise
+
+    def __enter__(self) -> Supervisor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the runner and the keeper, which removes what they had."""
+        self._drop()
+        self._keeper.close()
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self._sandbox is not None:
+            self._sandbox.unlock()
+
+    def is_alive(self) -> bool:
+        """Whether calls can still be run: somebody may have killed the keeper."""
+        return self._keeper.is_alive()
+
+    def _live(self, main: Callable[[socket.socket], None], sock: socket.socket) -> None:
+        """In the runner."""
+        self._unlock()
+        if self._sandbox is not None and self._sandbox.path is not None:
+            os.environ["TMPDIR"] = tempfile.tempdir = self._sandbox.path
+        if self._group is not None:
+            self._group.join()
+        main(sock)
+
+    def _clean_up(self) -> None:
+        """In the keeper, which is there when nobody else is left."""
+        if self._sandbox is not None:
+            self._sandbox.remove()
+        if self._group is not None:
+            self._group.remove()
+
+    def run(
+        self, order: dict[str, Any], buffer: bytes, isolation: str, waited_s: float
+    ) -> dict[str, Any]:
+        """Run one call in the runner that was prepared, and report."""
+        sock = self._sock
+        assert sock is not None, "a supervisor has to be prepared"
+        made = report.blank(isolation, self._layers, waited_s)
+        made["base"] = self.fresh
+        folder = working_folder() if self._sandbox is None else self._sandbox.path
+        watch = Watch(
+            order,
+            self.pid,
+            twin=self._keeper.pid,
+            fresh=self.fresh,
+            folder=folder,
+            patron=self._patron,
+        )
+        is_sent = self._send(sock, order, buffer)
+        verdict = watch.wait(self._poll, self._note_kills) if is_sent else "died"
+        frame = wire.receive(sock) if verdict == "answered" else None
+        if verdict == "broken":
+            made["ending"], made["exhausted"] = "stopped", watch.broken
+            watch.fill(made)
+            self._drop()
+        elif frame is None:
+            watch.fill(made)
+            self._bury(made)
+        else:
+            watch.fill_from(made, *frame)
+            self._held = frame[0].get("ready")
+            if frame[0].get("spent"):
+                self._drop()
+        watch.fill_disk(made, used(folder) if self._sandbox is None else self._sandbox.clear())
+        return made
+
+    def prepared(self, order: dict[str, Any]) -> Supervisor:
+        """This supervisor, with a runner that is fit for a call.
+
+        Raises `OSError` if there is none to be had.
+        """
+        try:
+            self._prepare(order)
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def _prepare(self, order: dict[str, Any]) -> None:
+        """Have a runner that the task is not charged more for than it should, and limit it."""
+        limit = (order.get("limits") or {}).get("memory") if order.get("enforce") else None
+        if self._group is not None:
+            backstop = None if limit is None else int(limit * BACKSTOP_FACTOR + BACKSTOP_MORE)
+            self._group.limit(backstop)
+        if self._sock is not None:
+            held = self._await_ready(self._sock) if self._held is None else self._held
+            kept, self._keeps = self._keeps, bool(order.get("keep_caches"))
+            most = max(LEFTOVER, LEFTOVER_SHARE * (limit or 0))
+            if self._keeps:  # who pays for caches does not pay for what others happened to leave
+                most = math.inf if kept else LEFTOVER
+            if held is not None and held - self.fresh <= most:
+                return
+            self._drop()
+        self._keeps = bool(order.get("keep_caches"))
+        self.pid, self._sock = self._keeper.start()
+        self._poll = select.poll()
+        self._poll.register(self._sock, select.POLLIN)
+        fresh = self._await_ready(self._sock)
+        if fresh is None:
+            raise ConnectionResetError("The runner of this worker died before it was ready.")
+        self.fresh = self._held = fresh
+
+    def _await_ready(self, sock: socket.socket) -> int | None:
+        """What the runner holds when it is ready for a call; None if it died."""
+        frame = wire.receive(sock)
+        return None if frame is None else int(frame[0]["ready"])
+
+    def _send(self, sock: socket.socket, order: dict[str, Any], buffer: bytes) -> bool:
+        needed = {name: order.get(name) for name in ("codec", "env", "keep_caches")}
+        try:
+            wire.send(sock, needed, buffer)
+        except OSError:
+            return False
+        return True
+
+    def _note_kills(self) -> None:
+        """Where the group is not ours alone, only what is killed from now on may be our task."""
+        if self._witness is not None and self._group is None:
+            self._witness.has_killed()
+
+    def _bury(self, made: dict[str, Any]) -> None:
+        end = self._keeper.reap()
+        made["signal"], made["exit_code"] = end.signal, end.exit_code
+        has_killed = self._witness is not None and self._witness.has_killed()
+        if has_killed and end.signal == signal.SIGKILL:
+            made["out_of_memory"], made["exhausted"] = True, ["memory"]
+        self._drop()
+
+    def _drop(self) -> None:
+        if self._sock is not None:
+            self._sock.close()
+            self._sock = None
+            self._keeper.kill()
+
+
+_idle: list[Supervisor] = []
+_owner = 0
+
+
+def run_packed(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
+    """Run what an engine's codec has packed in a warm runner of this process."""
+    if order.get("isolation") == "inline" or not can_be_supervised():
+        return run_packed_inline(order, buffer)
+    if not order.get("claim"):
+        return _run(order, buffer, 0.0)
+    with node_ledger.claimed(order["claim"]) as waited_s:
+        return _run(order, buffer, waited_s)
+
+
+def _run(order: dict[str, Any], buffer: bytes, waited_s: float) -> dict[str, Any]:
+    try:
+        supervisor = _take(order, len(buffer)).prepared(order)
+    except OSError:  # no process, no descriptor left: better unprotected than not at all
+        return run_packed_inline({**order, "claim": None}, buffer)
+    try:
+        made = supervisor.run(order, buffer, "runner", waited_s)
+    except BaseException:
+        supervisor.close()
+        raise
+    _idle.append(supervisor)
+    return made
+
+
+def close() -> None:
+    """End the runners of this process that have nothing to do."""
+    while _idle and _owner == os.getpid():
+        _idle.pop().close()
+
+
+atexit.register(close)
+
+
+def _take(order: dict[str, Any], size: int) -> Supervisor:
+    """A supervisor that nobody uses; each thread that runs calls needs its own."""
+    global _owner
+    if _owner != os.getpid():  # this is a fork: those are its parent's
+        _owner = os.getpid()
+        _idle.clear()
+    has_own_folder = order.get("sandbox") != "cwd"
+    while _idle:
+        found = _idle.pop()
+        is_light = found.ballast <= max(BALLAST, 2 * size)
+        if is_light and found.has_own_folder == has_own_folder and found.is_alive():
+            return found
+        found.close()
+    return Supervisor(has_own_folder=has_own_folder, ballast=size)

@@ -1,0 +1,147 @@
+"""One call, looked at until it answers, breaks a limit or dies."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable
+from time import perf_counter, thread_time
+from typing import Any
+
+from . import probe, report, sandbox
+from .limit import Limit
+from .sampler import Sampler, peak_of
+
+FIRST_S, SECOND_S, LONGEST_S = 0.010, 0.020, 0.050
+"""Most calls that are short return before the first look at them."""
+SLOWER = 1.2
+SHARE = 0.03
+"""At most this share of the time goes into looking, except while a limit is exceeded."""
+DISK_EVERY_S, DISK_SHARE = 0.05, 0.02
+PATRONS = ("work_queue_worker", "vine_worker")
+PATRON_EVERY_S = 1.0
+
+
+def patron() -> tuple[int, probe.Stat] | None:
+    """Whom this process works for, if known: its death would leave a call running unwanted.
+
+    Work Queue and TaskVine start the tasks of a worker that was killed elsewhere; a worker of
+    Parsl's own looks for its manager, which is its parent, only between two tasks.
+    """
+    if "PARSL_WORKER_POOL_ID" in os.environ:
+        found = probe.stat(os.getppid())
+        return None if found is None else (os.getppid(), found)
+    return probe.ancestor(PATRONS)
+
+
+class Watch:
+    """What is seen of one call from outside, and what its order allows."""
+
+    def __init__(
+        self,
+        order: dict[str, Any],
+        pid: int,
+        *,
+        twin: int,
+        fresh: int,
+        folder: str | None,
+        patron: tuple[int, probe.Stat] | None,
+    ) -> None:
+        self.broken: list[str] = []
+        self._began = perf_counter()
+        self._order = order
+        self._pid, self._twin, self._fresh = pid, twin, fresh
+        self._folder = folder
+        self._limits: dict[str, Limit] = {}
+        self._sampler: Sampler | None = None
+        self._most_disk = 0
+        self._next_disk = self._next_patron = 0.0
+        self._patron = patron
+
+    def wait(self, poll: select.poll, at_first_look: Callable[[], None]) -> str:
+        """Look again and again: "answered", "broken" or "died"."""
+        if poll.poll(FIRST_S * 1000):
+            return "answered"
+        at_first_look()
+        sampler = self._sampler = self._begin()
+        pause_s, usual_s = 0.0, SECOND_S
+        while not poll.poll(pause_s * 1000):
+            took_s = sampler.sample()
+            if not sampler.is_root_alive or self._is_orphaned(perf_counter()):
+                return "answered" if poll.poll(0) else "died"
+            self._compare("memory", sampler.now)
+            self._look_at_disk(perf_counter())
+            if self.broken:
+                return "answered" if poll.poll(0) else "broken"
+            pause_s = max(usual_s, took_s / SHARE)
+            if any(limit.first_above is not None for limit in self._limits.values()):
+                pause_s = min(pause_s, SECOND_S)
+            usual_s = min(usual_s * SLOWER, LONGEST_S)
+        return "answered"
+
+    def _begin(self) -> Sampler:
+        """Only what lasts longer than most calls needs all this."""
+        limits = (self._order.get("limits") or {}) if self._order.get("enforce") else {}
+        for kind in ("memory", "disk"):
+            if limits.get(kind) is not None:
+                self._limits[kind] = Limit(limits[kind], self._began)
+        return Sampler(
+            self._pid,
+            fresh=self._fresh,
+            limit=limits.get("memory"),
+            points=int(self._order.get("series") or 0),
+            twin=self._twin,
+            began=self._began,
+        )
+
+    def _is_orphaned(self, now: float) -> bool:
+        """Whether nobody waits for this call any more."""
+        if self._patron is None or now < self._next_patron:
+            return False
+        self._next_patron = now + PATRON_EVERY_S
+        return not probe.is_same(*self._patron)
+
+    def _compare(self, kind: str, use: int) -> None:
+        limit = self._limits.get(kind)
+        if limit is None or not limit.is_broken_by(use, perf_counter()):
+            return
+        if kind == "disk" or (self._sampler and self._sampler.verify() > limit.amount):
+            self.broken.append(kind)
+
+    def _look_at_disk(self, now: float) -> None:
+        if self._folder is None or now < self._next_disk:
+            return
+        began = thread_time()
+        used = sandbox.used(self._folder)
+        self._next_disk = now + max(DISK_EVERY_S, (thread_time() - began) / DISK_SHARE)
+        if used is not None:
+            self._most_disk = max(used, self._most_disk)
+            self._compare("disk", used)
+
+    def fill(self, made: dict[str, Any]) -> None:
+        """What is known of a call that gave no account of itself."""
+        made["wall_s"] = perf_counter() - self._began
+        if self._sampler is not None:
+            self._sampler.look_at_cpu()
+            made["peak"]["memory"] = self._sampler.peak
+            made["cpu_s"] = self._sampler.cores.cpu_s
+        self._fill_course(made)
+
+    def fill_from(self, made: dict[str, Any], head: dict[str, Any], body: bytes) -> None:
+        """The answer of a call, and its account of itself."""
+        made["ending"] = head["ending"]
+        made["payload"] = body if head["has_payload"] else None
+        made["wall_s"], made["cpu_s"] = head["wall_s"], head["cpu_s"]
+        if "after" in head:
+            made["peak"]["memory"] = peak_of(head, self._fresh, self._sampler)
+        self._fill_course(made)
+
+    def _fill_course(self, made: dict[str, Any]) -> None:
+        if self._sampler is not None:
+            made["series"] = self._sampler.series.points
+        report.fill_cores(made, self._sampler.cores.peak if self._sampler else None)
+
+    def fill_disk(self, made: dict[str, Any], at_end: int | None) -> None:
+        """The most of the disk, also at the very end."""
+        if at_end is not None:
+            made["peak"]["disk"] = max(at_end, self._most_disk)

@@ -1,0 +1,179 @@
+"""What a run cost, category by category: for people, at the end of it.
+
+Tasks are added as they are settled; nothing is kept but sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from parsl_sizer.model import MB, Amounts, Ending, Kind, Outcome, format_amount, is_bytes
+
+from .text import UNKNOWN, amount, shortened
+
+KINDS = (Kind.MEMORY, Kind.CORES, Kind.DISK)
+HEADROOM = 1.05
+"""What a fixed specification has above the largest peak that was seen."""
+MOST_CATEGORIES = 10_000
+"""Categories beyond these are summed up under one name: memory stays bounded."""
+OTHERS = "(other categories)"
+
+
+@dataclass(slots=True)
+class Use:
+    """One kind of resource in one category: amounts are in its unit times seconds."""
+
+    measured: int = 0
+    """Tasks that finished and whose peak is known."""
+    allocated: float = 0.0
+    used: float = 0.0
+    whole: float = 0.0
+    """What whole nodes would have been, for every task that finished."""
+    largest: float = 0.0
+    """The largest peak."""
+    sizes: float = 0.0
+    """The last allocations, summed over the measured tasks."""
+    peaks: float = 0.0
+
+    @property
+    def saved(self) -> float:
+        """What was not allocated that whole nodes would have been."""
+        return self.whole - self.allocated
+
+
+@dataclass(slots=True)
+class CategoryCost:
+    """The sums over the tasks of a category."""
+
+    tasks: int = 0
+    failed: int = 0
+    """Tasks that raised, were lost, or ran out of all there is."""
+    retries: int = 0
+    """Attempts that ran out of something and were followed by another."""
+    lost: int = 0
+    """Attempts whose worker or node was lost."""
+    overruns: int = 0
+    """Attempts that returned although they had used more than they were given."""
+    kinds: dict[Kind, Use] = field(default_factory=lambda: {kind: Use() for kind in KINDS})
+
+    def add(self, outcomes: Sequence[Outcome], node: Amounts) -> None:
+        """Take a settled task in, with what a node has."""
+        last = outcomes[-1]
+        self.tasks += 1
+        self.failed += last.ending is not Ending.DONE
+        for outcome in outcomes:
+            self.overruns += outcome.overran
+            self.lost += outcome.ending is Ending.LOST
+            self.retries += outcome.ending is Ending.EXHAUSTED and outcome is not last
+        for kind, use in self.kinds.items():
+            self._add(kind, use, outcomes, node)
+
+    def _add(self, kind: Kind, use: Use, outcomes: Sequence[Outcome], node: Amounts) -> None:
+        last = outcomes[-1]
+        for outcome in outcomes:
+            given = outcome.attempt.allocation.get(kind, node.get(kind, 0.0))
+            use.allocated += given * outcome.usage.wall_s
+        peak = last.usage.peak.get(kind)
+        use.whole += node.get(kind, 0.0) * last.usage.wall_s
+        if peak is None or last.ending is not Ending.DONE:
+            return
+        use.measured += 1
+        use.used += peak * last.usage.wall_s
+        use.largest = max(use.largest, peak)
+        use.sizes += last.attempt.allocation.get(kind, node.get(kind, 0.0))
+        use.peaks += peak
+
+
+class RunCost:
+    """The sums over a run, by category."""
+
+    def __init__(self) -> None:
+        self.categories: dict[str, CategoryCost] = {}
+        self._node: Amounts | None = None
+        self._amounts: dict[Kind, float] = {}
+
+    def add(self, outcomes: Sequence[Outcome], node: Amounts) -> None:
+        """Take a settled task in, with what the largest node has."""
+        if not outcomes:
+            return
+        name = outcomes[-1].attempt.task.category
+        if name not in self.categories and len(self.categories) >= MOST_CATEGORIES:
+            name = OTHERS
+        if node is not self._node:
+            self._node, self._amounts = node, dict(node)
+        cost = self.categories.get(name)
+        if cost is None:
+            cost = self.categories[name] = CategoryCost()
+        cost.add(outcomes, self._amounts)
+
+
+def specification(cost: CategoryCost) -> str:
+    """The line to paste for tasks of the category: what would have been enough for all.
+
+    >>> from parsl_sizer.model import Attempt, Kind, TaskInfo, Usage
+    >>> cost = CategoryCost()
+    >>> attempt = Attempt(TaskInfo(1, "align"), 1, {Kind.MEMORY: 4e9})
+    >>> cost.add([Outcome(attempt, Ending.DONE, usage=Usage({Kind.MEMORY: 2e9}, 60.0))], {})
+    >>> specification(cost)
+    "{'memory': 2100}"
+    """
+    amounts: dict[str, int] = {}
+    for kind in (Kind.CORES, Kind.MEMORY, Kind.DISK):
+        use = cost.kinds[kind]
+        if not use.measured:
+            continue
+        if is_bytes(kind):
+            amounts[kind.value] = max(50, math.ceil(use.largest * HEADROOM / MB / 10) * 10)
+        else:
+            amounts[kind.value] = max(1, math.ceil(use.largest - 0.1))
+    return repr(amounts)
+
+
+def run_table(cost: RunCost, *, observed: bool = False) -> Group:
+    """What the run cost, a row per category, the most memory first."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("category", overflow="fold", min_width=8)
+    given = "" if observed else " given"
+    labels = ("tasks", "failed", "retries", "overruns", f"memory{given}", "used", "efficiency")
+    for label in (*labels, "saved against whole nodes"):
+        table.add_column(label, justify="right", min_width=min(len(label), 9))
+    rows = sorted(cost.categories.items(), key=lambda item: -item[1].kinds[Kind.MEMORY].allocated)
+    for name, category in rows:
+        memory = category.kinds[Kind.MEMORY]
+        table.add_row(
+            Text(shortened(name)),
+            f"{category.tasks:,}",
+            f"{category.failed:,}",
+            f"{category.retries:,}",
+            f"{category.overruns:,}",
+            _mean(memory.sizes, memory),
+            _mean(memory.peaks, memory),
+            _share(memory.used, memory.allocated) if memory.measured else UNKNOWN,
+            f"{amount(Kind.MEMORY, memory.saved)} ({_share(memory.saved, memory.whole)})"
+            if memory.whole
+            else UNKNOWN,
+        )
+    lines = [
+        Text(f"  {shortened(name)}: parsl_resource_specification={specification(category)}")
+        for name, category in rows
+        if any(use.measured for use in category.kinds.values())
+    ]
+    if not lines:
+        return Group(table)
+    return Group(
+        table, Text("What would have been enough for every task, as a fixed request:"), *lines
+    )
+
+
+def _mean(total: float, use: Use) -> str:
+    return format_amount(Kind.MEMORY, total / use.measured) if use.measured else UNKNOWN
+
+
+def _share(part: float, whole: float) -> str:
+    return f"{100 * part / whole:.0f} %" if whole > 0 else UNKNOWN

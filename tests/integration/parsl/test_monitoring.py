@@ -1,0 +1,57 @@
+"""Parsl's own monitoring beside ours: its database has the rows that it has without us."""
+
+from __future__ import annotations
+
+import sqlite3
+from multiprocessing import resource_tracker
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sizer_apps as apps
+from parsl.monitoring import MonitoringHub
+from sizer_runs import htex, running, sized
+
+from parsl_sizer import sizing_of
+
+pytest.importorskip("sqlalchemy", reason="Parsl's monitoring needs parsl[monitoring]")
+
+LIMIT_S = 60
+
+
+def rows(database: Path, query: str) -> list[Any]:
+    connection = sqlite3.connect(database)
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+def test_every_task_has_its_rows_and_sizes_make_no_tries(tmp_path: Path) -> None:
+    database = tmp_path / "monitoring.db"
+    monitoring = MonitoringHub(
+        logging_endpoint=f"sqlite:///{database}",
+        resource_monitoring_interval=0.2,
+    )
+    resource_tracker.ensure_running()  # it lasts as long as this process, not as the run
+    with running(sized(htex(1)), tmp_path, monitoring=monitoring):
+        futures = [
+            apps.sleeping(0.5),
+            apps.grown(400, str(tmp_path / "notes")),
+            apps.sleeping(0.5),  # in the runner that came after the breach
+        ]
+        for future in futures:
+            future.result(LIMIT_S)
+        assert len(sizing_of(futures[1]).attempts) > 1
+    ids = [(future.tid,) for future in futures]
+    assert rows(database, "SELECT task_id FROM task ORDER BY task_id") == ids
+    assert rows(database, "SELECT task_id FROM try ORDER BY task_id") == ids
+    ran = "SELECT task_id FROM try WHERE task_try_time_running IS NOT NULL ORDER BY task_id"
+    assert rows(database, ran) == ids
+    measured = (
+        "SELECT DISTINCT task_id FROM resource WHERE psutil_process_memory_resident > 0"
+        " ORDER BY task_id"
+    )
+    assert set(rows(database, measured)) >= {ids[0], ids[2]}
+    assert rows(database, "SELECT COUNT(*) FROM node") > [(0,)]
+    assert rows(database, "SELECT tasks_completed_count FROM workflow") == [(3,)]

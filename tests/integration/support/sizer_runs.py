@@ -1,0 +1,180 @@
+"""Running Parsl for a test, and seeing to it that nothing is left: no future, no process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import parsl
+import psutil
+from parsl import Config
+from parsl.executors import HighThroughputExecutor
+from parsl.providers import LocalProvider
+
+from parsl_sizer import SizedExecutor
+
+MARK = "PARSL_SIZER_TEST_RUN"
+LIMIT_S = 100.0
+
+
+def wait_until(condition: Callable[[], Any], what: str, limit_s: float = LIMIT_S) -> Any:
+    """Wait for a condition; what it says, as soon as that is true."""
+    until = time.monotonic() + limit_s
+    while not (found := condition()):
+        if time.monotonic() > until:
+            raise AssertionError(f"in {limit_s:g} s it never came to this: {what}")
+        time.sleep(0.02)
+    return found
+
+
+def alive(command: str) -> list[psutil.Process]:
+    """The processes with this text in their command line, without the dead and without us."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if (
+                process.pid != os.getpid()
+                and process.status() != psutil.STATUS_ZOMBIE
+                and command in " ".join(process.cmdline())
+            ):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def marked(mark: str) -> list[psutil.Process]:
+    """The living processes that came out of a run, wherever they have gone since."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if (
+                process.pid != os.getpid()
+                and process.status() != psutil.STATUS_ZOMBIE
+                and process.environ().get(MARK, "").startswith(mark)
+            ):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def _described(process: psutil.Process) -> str:
+    try:
+        return f"{process.pid} (parent {process.ppid()}): {' '.join(process.cmdline())[:200]}"
+    except psutil.Error:
+        return f"{process.pid}"
+
+
+def left_by_manager(manager: int, worker: int) -> list[psutil.Process]:
+    """The processes that HTEX itself leaves behind when a manager is killed."""
+    return [child for child in psutil.Process(manager).children() if child.pid != worker]
+
+
+@contextmanager
+def nothing_left(spare: Sequence[psutil.Process] = ()) -> Iterator[str]:
+    """All processes that come out of what is in here have ended soon after it.
+
+    Those to `spare` (it is looked at in the end) are not ours to answer for.
+    """
+    before = os.environ.get(MARK)
+    mark = os.environ[MARK] = f"{before or ''}/{uuid.uuid4().hex}"
+    try:
+        yield mark
+    finally:
+        if before is None:
+            del os.environ[MARK]
+        else:
+            os.environ[MARK] = before
+        for process in spare:
+            process.kill()
+        until = time.monotonic() + 20
+        while (left := marked(mark)) and time.monotonic() < until:
+            time.sleep(0.05)
+        described = [_described(process) for process in left]
+        for process in left:
+            process.kill()
+        assert not described, f"processes were left behind: {described}"
+
+
+@contextmanager
+def running(
+    executors: Sequence[Any] | Any,
+    folder: Path,
+    *,
+    strategy: str = "none",
+    spare: Sequence[psutil.Process] = (),
+    **config: Any,
+) -> Iterator[parsl.DataFlowKernel]:
+    """Parsl with these executors; at the end no future is pending and no process is left."""
+    if not isinstance(executors, (list, tuple)):
+        executors = [executors]
+    with nothing_left(spare):
+        dfk = parsl.load(
+            Config(
+                executors=list(executors),
+                run_dir=str(folder / "runinfo"),
+                strategy=strategy,
+                strategy_period=0.2,
+                initialize_logging=False,  # Parsl never closes the file
+                usage_tracking=0,
+                **config,
+            )
+        )
+        tasks: list[Any] = []
+        try:
+            yield dfk
+        finally:
+            tasks += [record["app_fu"] for record in dfk.tasks.values()]
+            if not dfk.cleanup_called:
+                dfk.cleanup()
+            parsl.clear()
+    pending = [future for future in tasks if not future.done()]
+    assert not pending, f"futures were left pending: {pending}"
+    threads = [
+        thread.name for thread in threading.enumerate() if thread.name.startswith("parsl_sizer")
+    ]
+    assert not threads, f"threads were left running: {threads}"
+
+
+def htex(
+    workers: int = 2,
+    *,
+    label: str = "htex",
+    blocks: int = 1,
+    launcher: Any = None,
+    provider: Any = None,
+    **options: Any,
+) -> HighThroughputExecutor:
+    """An executor on this machine that notices at once when a worker is lost."""
+    if provider is None:
+        provider = LocalProvider(
+            init_blocks=blocks,
+            min_blocks=0,
+            max_blocks=blocks,
+            **({} if launcher is None else {"launcher": launcher}),
+        )
+    settings = {
+        "address": "127.0.0.1",
+        "heartbeat_period": 1,
+        "heartbeat_threshold": 60,
+        "encrypted": False,
+        "cores_per_worker": 0.1,  # as many workers as are wanted, on however few cores
+    }
+    return HighThroughputExecutor(
+        label=label, max_workers_per_node=workers, provider=provider, **{**settings, **options}
+    )
+
+
+def sized(inner: Any = None, *, node: str = "cores=2,memory=2GB", **options: Any) -> SizedExecutor:
+    """A quiet SizedExecutor around a small node."""
+    return SizedExecutor(
+        htex() if inner is None else inner,
+        **{"node": node, "kinds": ["memory"], "report": False, **options},
+    )

@@ -1,0 +1,54 @@
+"""Tasks that need more than they are given, and what else takes a Work Queue of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import sizer_tasks as tasks
+from parsl import File
+from sizer_workers import LARGE, SMALL, Size, workqueue
+
+from parsl_sizer import Kind, ResourcesExhausted, SizedExecutor, sizing_of
+from parsl_sizer.model import Ending
+
+LIMIT_S = 100
+
+
+def sized(inner: object) -> SizedExecutor:
+    return SizedExecutor(inner, report=False)
+
+
+def test_a_task_that_needs_more_memory_is_stopped_and_has_more(tmp_path: Path) -> None:
+    with workqueue(tmp_path, LARGE, SMALL, wrap=sized):
+        future = tasks.hold(600, 8, parsl_resource_specification={"memory": 200})
+        assert future.result(LIMIT_S) == 600
+        first, *others = sizing_of(future).attempts
+        assert first.ending is Ending.EXHAUSTED
+        assert first.allocation[Kind.MEMORY] == 200e6
+        assert first.peak[Kind.MEMORY] > 200e6
+        assert others[-1].ending is Ending.DONE
+        assert others[-1].allocation[Kind.MEMORY] > 600e6
+        assert others[-1].allocation[Kind.CORES] == first.allocation[Kind.CORES]
+
+
+def test_a_task_that_is_too_large_for_every_worker_tells_all_its_attempts(tmp_path: Path) -> None:
+    with workqueue(tmp_path, Size(1, 400, 1000), wrap=sized):
+        future = tasks.hold(900, 60)
+        with pytest.raises(ResourcesExhausted) as caught:
+            future.result(LIMIT_S)
+        outcomes = caught.value.outcomes
+        assert outcomes[-1].attempt.allocation[Kind.MEMORY] == 400e6
+        assert all(outcome.exhausted == {Kind.MEMORY} for outcome in outcomes)
+
+
+def test_files_go_to_the_worker_and_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # Work Queue carries files whose names are relative
+    Path("one.txt").write_text("x" * 1000)
+    Path("two.txt").write_text("x" * 234)
+    with workqueue(tmp_path, SMALL, wrap=sized):
+        size = tasks.size_of_inputs(inputs=[File("one.txt"), File("two.txt")])
+        said = tasks.echo("hello", stdout="said.txt")
+        assert size.result(LIMIT_S) == 1234
+        assert said.result(LIMIT_S) == 0
+    assert Path("said.txt").read_text().split()[0] == "hello"

@@ -1,0 +1,168 @@
+"""The engine of HTEX: managers, hosts, facts and errors, with nothing started."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from parsl.executors import HighThroughputExecutor
+from parsl.launchers import SrunLauncher
+from parsl.providers import LocalProvider
+
+from parsl_sizer.engines.htex import HighThroughput
+from parsl_sizer.model import Amounts, Kind, Node, Resources
+
+GB = 1e9
+
+
+class Inner(HighThroughputExecutor):
+    """Says which managers are connected, as its interchange would."""
+
+    def __init__(self, provider: Any = None, **options: Any) -> None:
+        super().__init__(address="127.0.0.1", provider=provider or remote(), **options)
+        self.managers: list[dict[str, Any]] = []
+        self.interchange_proc = Alive()
+
+    def connected_managers(self) -> list[dict[str, Any]]:
+        return self.managers
+
+
+class Alive:
+    """An interchange that runs, until it does not."""
+
+    status: int | None = None
+
+    def poll(self) -> int | None:
+        return self.status
+
+
+def remote(**options: Any) -> LocalProvider:
+    """Blocks whose nodes are elsewhere, for all that can be known here."""
+    return LocalProvider(launcher=SrunLauncher(), max_blocks=4, **options)
+
+
+def manager(name: str, workers: int = 4, **more: Any) -> dict[str, Any]:
+    return {"manager": name, "worker_count": workers, "active": True, "draining": False} | more
+
+
+def report(host: str, pool: str, **facts: Any) -> dict[str, Any]:
+    return {"host": host, "pool": pool, "node": facts}
+
+
+def engine(node: Amounts | None = None, **options: Any) -> HighThroughput:
+    return HighThroughput(Inner(**options), node)
+
+
+def names(nodes: Any) -> dict[str, Node]:
+    return {node.name: node for node in nodes}
+
+
+def test_before_anything_is_known_no_node_is_made_up() -> None:
+    made = engine()
+    made.inner.managers = [manager("m1")]
+    assert made.stated() is None
+    assert made.nodes() == []
+
+
+def test_a_stated_node_is_what_managers_have_until_they_report() -> None:
+    made = engine({Kind.MEMORY: 64 * GB, Kind.CORES: 8.0})
+    made.inner.managers = [manager("m1"), manager("m2")]
+    found = names(made.nodes())
+    assert set(found) == {"m1", "m2"}
+    assert found["m1"].capacity.memory == 64 * GB
+    assert found["m1"].slots == 4
+
+
+def test_a_provider_may_say_what_a_node_has() -> None:
+    provider = remote()
+    provider.cores_per_node, provider.mem_per_node = 16, 64
+    made = engine(provider=provider)
+    stated = made.stated()
+    assert stated is not None
+    assert (stated.cores, stated.memory) == (16.0, 64 * GB)
+
+
+def test_reports_tell_hosts_apart_and_what_they_have() -> None:
+    made = engine()
+    made.inner.managers = [manager("m1"), manager("m2"), manager("m3", workers=2)]
+    assert made.seen(report("h1", "m1", cores=8, memory=32 * GB, disk=1e12))
+    assert made.seen(report("h1", "m2", cores=8, memory=32 * GB, disk=1e12))
+    assert made.seen(report("h2", "m3", cores=2, memory=16 * GB, disk=1e12))
+    assert not made.seen(report("h2", "m3", cores=2, memory=16 * GB, disk=1e12))
+    found = names(made.nodes())
+    assert set(found) == {"h1", "h2"}
+    assert found["h1"].slots == 8  # two managers on one host are one node
+    assert found["h1"].capacity.memory == 32 * GB
+    assert found["h2"].capacity.memory == 16 * GB
+
+
+def test_a_node_not_heard_of_yet_is_taken_to_be_like_the_latest() -> None:
+    made = engine()
+    made.inner.managers = [manager("m1"), manager("m2")]
+    made.seen(report("h1", "m1", cores=8, memory=32 * GB, disk=1e12))
+    assert names(made.nodes())["m2"].capacity.memory == 32 * GB
+
+
+def test_what_the_user_states_goes_before_what_nodes_report() -> None:
+    made = engine({Kind.MEMORY: 10 * GB})
+    made.inner.managers = [manager("m1")]
+    made.seen(report("h1", "m1", cores=8, memory=32 * GB, disk=1e12))
+    assert names(made.nodes())["h1"].capacity == Resources(cores=8, memory=10 * GB, disk=1e12)
+
+
+def test_managers_that_are_held_or_draining_are_no_nodes() -> None:
+    made = engine({Kind.MEMORY: GB})
+    made.inner.managers = [manager("m1", active=False), manager("m2", draining=True)]
+    assert made.nodes() == []
+
+
+def test_a_dead_interchange_is_not_asked() -> None:
+    made = engine({Kind.MEMORY: GB})
+    made.inner.managers = [manager("m1")]
+    made.inner.interchange_proc.status = 1
+    assert made.nodes() == ()
+    made.inner.interchange_proc = None
+    assert made.nodes() == ()
+
+
+def test_more_workers_than_cores_mean_as_many_tasks_at_once() -> None:
+    made = engine()
+    made.inner.managers = [manager("m1", workers=16)]
+    made.seen(report("h1", "m1", cores=2, memory=32 * GB, disk=1e12))
+    assert names(made.nodes())["h1"].capacity.cores == 16
+    stated = engine({Kind.CORES: 2.0, Kind.MEMORY: GB})
+    stated.inner.managers = [manager("m1", workers=16)]
+    assert names(stated.nodes())["m1"].capacity.cores == 2
+
+
+def test_this_machine_is_known_before_its_workers_come() -> None:
+    made = engine({Kind.MEMORY: GB}, provider=LocalProvider())
+    [node] = made.nodes()
+    assert node.capacity.memory == GB
+    assert node.capacity.cores >= 1
+    assert node.slots == 0
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        {},
+        {"host": 5, "pool": "m1", "node": {}},
+        {"host": "h1", "pool": "m1", "node": None},
+        {"host": "h1", "pool": "m1"},
+    ],
+)
+def test_reports_without_a_place_say_nothing(nonsense: dict[str, Any]) -> None:
+    assert not engine().seen(nonsense)
+
+
+def test_the_specification_is_what_the_user_gave_for_the_engine() -> None:
+    made = engine()
+    assert made.specification({Kind.MEMORY: GB}, {"priority": 3}, None) == {"priority": 3}
+    assert made.unsized({"memory": 5, "priority": 3}, {"priority": 3}) == {"priority": 3}
+
+
+def test_several_blocks_or_nodes_are_shared() -> None:
+    assert engine().is_shared
+    assert not engine(provider=LocalProvider(max_blocks=1)).is_shared
+    assert engine(provider=LocalProvider(max_blocks=1, nodes_per_block=2)).is_shared

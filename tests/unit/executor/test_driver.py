@@ -1,0 +1,257 @@
+"""The loop that drives the sizer: every future gets an answer, whatever goes wrong."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from parsl.executors.errors import BadStateException
+
+from parsl_sizer.engines import Engine
+from parsl_sizer.executor.arguments import unsized
+from parsl_sizer.executor.calls import Call
+from parsl_sizer.executor.driver import Driver, Job, ShutDown
+from parsl_sizer.executor.story import SizedFuture
+from parsl_sizer.model import Ending, Kind, Node, Resources, SizerError, TaskInfo
+from parsl_sizer.sizing import Sizer
+
+LIMIT_S = 20.0
+NODE = Node("n1", Resources(cores=4, memory=1e9, disk=1e12))
+
+
+class Inner:
+    """An inner executor whose calls end when the test says so."""
+
+    def __init__(self) -> None:
+        self.calls: list[Future[Any]] = []
+        self.bad_state_is_set = False
+        self.executor_exception = RuntimeError("the engine is dead")
+        self.refuses: Exception | None = None
+        self.label = "inner"
+
+    def submit(self, function: Any, specification: Any, *args: Any) -> Future[Any]:
+        if self.refuses is not None:
+            raise self.refuses
+        future: Future[Any] = Future()
+        self.calls.append(future)
+        return future
+
+
+class Pretended(Engine):
+    """An engine with one node."""
+
+    name = "pretended"
+    isolations = ("inline",)
+
+    def __init__(self) -> None:
+        super().__init__(Inner())
+        self.error: Exception | None = None
+
+    def nodes(self) -> list[Node]:
+        if self.error is not None:
+            raise self.error
+        return [NODE]
+
+
+class Bench:
+    """A driver and what goes with it."""
+
+    def __init__(self) -> None:
+        self.engine = Pretended()
+        self.inner: Inner = self.engine.inner
+        self.sizer = Sizer(unsized())
+        self.driver = Driver(self.sizer, self.engine)
+        self.count = 0
+
+    def submit(self, memory: float = 1e9) -> SizedFuture:
+        self.count += 1
+        task = TaskInfo(self.count, "align", requested={Kind.MEMORY: memory})
+        job = Job(task, Call(len, ("abc",), {}, "inline", {}, "ledger"), SizedFuture(self.count))
+        self.driver.submit(job)
+        return job.future
+
+    def launched(self, count: int) -> Future[Any]:
+        until(lambda: len(self.inner.calls) == count)
+        return self.inner.calls[-1]
+
+
+def until(condition: Callable[[], Any]) -> None:
+    end = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    made = Bench()
+    made.driver.start()
+    yield made
+    made.driver.stop_watching()
+    made.driver.finish()
+    names = {thread.name for thread in threading.enumerate()}
+    assert not names & {"parsl_sizer-loop", "parsl_sizer-nodes"}
+
+
+def test_a_task_is_launched_and_its_future_resolved(bench: Bench) -> None:
+    future = bench.submit()
+    bench.launched(1).set_result("the result")
+    assert future.result(LIMIT_S) == "the result"
+    assert future.story.sizing().attempts[0].ending is Ending.DONE
+    assert len(bench.driver) == 0
+
+
+def test_what_finds_no_room_waits_for_it(bench: Bench) -> None:
+    futures = [bench.submit() for _ in range(2)]
+    bench.launched(1).set_result(1)
+    assert futures[0].result(LIMIT_S) == 1
+    bench.launched(2).set_result(2)
+    assert futures[1].result(LIMIT_S) == 2
+
+
+def test_small_requests_are_not_held_back_by_large_ones_of_their_category(bench: Bench) -> None:
+    bench.submit(memory=0.7e9)
+    large = [bench.submit(memory=0.7e9) for _ in range(5)]
+    small = bench.submit(memory=0.1e9)
+    bench.launched(2).set_result("small")
+    assert small.result(LIMIT_S) == "small"
+    assert not any(future.done() for future in large)
+
+
+def test_a_submission_that_the_inner_executor_refuses_fails_its_task_alone(bench: Bench) -> None:
+    bench.inner.refuses = ValueError("not that one")
+    with pytest.raises(ValueError, match="not that one"):
+        bench.submit().result(LIMIT_S)
+    bench.inner.refuses = None
+    future = bench.submit()
+    bench.launched(1).set_result(1)
+    assert future.result(LIMIT_S) == 1
+
+
+@pytest.mark.parametrize("error", [ValueError("oh"), SystemExit(1)])
+def test_a_callback_of_the_user_that_raises_stops_nothing(
+    bench: Bench, error: BaseException
+) -> None:
+    def raises(done: Future[Any]) -> None:
+        raise error
+
+    future = bench.submit()
+    future.add_done_callback(raises)
+    bench.launched(1).set_result(1)
+    assert future.result(LIMIT_S) == 1
+    after = bench.submit()
+    bench.launched(2).set_result(2)
+    assert after.result(LIMIT_S) == 2
+
+
+def test_a_future_that_was_cancelled_before_it_began_is_not_run(bench: Bench) -> None:
+    first, second = bench.submit(), bench.submit()
+    bench.launched(1)
+    bench.inner.calls[0].set_result(1)
+    assert first.result(LIMIT_S) == 1
+    bench.launched(2).set_result(2)
+    assert second.result(LIMIT_S) == 2
+    early = SizedFuture(99)
+    assert early.cancel()
+    task = TaskInfo(99, "align")
+    bench.driver.submit(Job(task, Call(len, (), {}, "inline", {}, "ledger"), early))
+    after = bench.submit()
+    bench.launched(3).set_result(3)
+    assert after.result(LIMIT_S) == 3
+    assert early.cancelled()
+
+
+def test_if_the_loop_fails_every_future_fails_with_the_reason(bench: Bench) -> None:
+    runs, waits = bench.submit(), bench.submit()
+    bench.launched(1)
+
+    def broken(event: object, now: float) -> list[Any]:
+        raise RuntimeError("a bug")
+
+    bench.sizer.handle = broken
+    late = bench.submit()
+    for future in (runs, waits, late):
+        with pytest.raises(SizerError, match="The sizing loop failed: RuntimeError"):
+            future.result(LIMIT_S)
+    with pytest.raises(SizerError, match="The sizing loop failed"):
+        bench.submit().result(LIMIT_S)
+
+
+def test_a_report_that_cannot_be_read_fails_its_task_alone(bench: Bench) -> None:
+    future = bench.submit()
+    bench.launched(1).set_result({"parsl_sizer": 1, "ending": [], "payload": object()})
+    wait = future.exception(LIMIT_S)
+    assert isinstance(wait, Exception)
+    after = bench.submit()
+    bench.launched(2).set_result(2)
+    assert after.result(LIMIT_S) == 2
+
+
+def test_reports_that_say_what_cannot_be_are_counted(bench: Bench) -> None:
+    future = bench.submit()
+    poisoned = {"parsl_sizer": 1, "ending": "returned", "peak": {"memory": -1.0}, "wall_s": 1.0}
+    bench.launched(1).set_result(poisoned | {"result": "fine", "payload": None})
+    assert future.result(LIMIT_S) == "fine"
+    assert bench.driver.rejected == 1
+    assert not future.story.sizing().attempts[0].peak
+
+
+def test_nodes_that_cannot_be_asked_for_are_asked_for_again(bench: Bench) -> None:
+    bench.engine.error = OSError("no answer")
+    future = bench.submit()
+    bench.launched(1).set_result(1)
+    assert future.result(LIMIT_S) == 1
+
+
+def test_a_bad_state_reaches_tasks_that_are_held_also_while_others_keep_coming(
+    bench: Bench,
+) -> None:
+    bench.submit()
+    bench.launched(1)
+    held = bench.submit()
+    bench.inner.bad_state_is_set = True
+    end = time.monotonic() + LIMIT_S
+    while not held.done() and time.monotonic() < end:
+        bench.submit()
+        time.sleep(0.05)
+    with pytest.raises(BadStateException, match="the engine is dead"):
+        held.result(0)
+
+
+def test_shutting_down_fails_what_waits_then_what_runs_then_what_comes(bench: Bench) -> None:
+    runs, waits = bench.submit(), bench.submit()
+    bench.launched(1)
+    bench.driver.stop_watching()
+    bench.driver.drain()
+    with pytest.raises(ShutDown, match="before the task could start"):
+        waits.result(LIMIT_S)
+    assert not runs.done()
+    with pytest.raises(ShutDown):
+        bench.submit().result(LIMIT_S)
+    bench.driver.finish()
+    with pytest.raises(ShutDown, match="while the task was running"):
+        runs.result(LIMIT_S)
+    with pytest.raises(ShutDown):
+        bench.submit().result(LIMIT_S)
+    bench.inner.calls[0].set_result("too late")  # nobody minds
+
+
+def test_what_runs_may_still_come_back_while_it_shuts_down(bench: Bench) -> None:
+    runs = bench.submit()
+    call = bench.launched(1)
+    bench.driver.stop_watching()
+    bench.driver.drain()
+    call.set_result("just in time")
+    assert runs.result(LIMIT_S) == "just in time"
+
+
+def test_the_demand_is_told_in_nodes(bench: Bench) -> None:
+    assert bench.driver.demand() == 0
+    for _ in range(5):
+        bench.submit(memory=0.5e9)
+    until(lambda: bench.driver.demand() == pytest.approx(2.5))
+    assert len(bench.driver) == 5

@@ -1,0 +1,288 @@
+"""What a call is charged: its own memory, all of it, and nobody else's."""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parsl_sizer.monitor import account, probe
+
+Run = Callable[..., dict[str, Any]]
+
+MB = 1_000_000
+SLACK = 5 * MB
+
+
+def nothing() -> None:
+    pass
+
+
+def be_seen(times: int = 1) -> None:
+    """Wait until this process was looked at: the look resets its high-water mark."""
+    for _ in range(times):
+        with mmap.mmap(-1, 6 * MB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as spike:
+            spike[::4096] = b"x" * len(spike[::4096])
+        while (now := probe.memory()) and now.highest > now.held + now.file + 3 * MB:
+            time.sleep(0.005)
+
+
+def hold(size: int) -> int:
+    return len(b"x" * size)
+
+
+def keep(size: int) -> int:
+    data = b"x" * size
+    be_seen()
+    return len(data)
+
+
+def peak(report: dict[str, Any]) -> int:
+    assert report["ending"] == "returned", report
+    found: int = report["peak"]["memory"]
+    return found
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """A file of 200 MB, in the page cache."""
+    path = tmp_path / "large"
+    with path.open("wb") as file:
+        for _ in range(20):
+            file.write(b"x" * 10 * MB)
+    return path
+
+
+def test_a_plateau_is_seen(run: Run, isolation: str) -> None:
+    report = run(keep, 144 * MB, isolation=isolation)
+    assert peak(report) == pytest.approx(150 * MB, rel=0.02, abs=SLACK)
+
+
+def test_a_spike_shorter_than_the_sampling_is_seen(run: Run, isolation: str) -> None:
+    def spike() -> None:
+        be_seen()
+        hold(200 * MB)
+        be_seen()
+
+    assert peak(run(spike, isolation=isolation)) == pytest.approx(200 * MB, rel=0.02, abs=SLACK)
+
+
+def test_a_call_of_a_moment_is_seen(run: Run, isolation: str) -> None:
+    report = run(hold, 100 * MB, isolation=isolation)
+    assert peak(report) == pytest.approx(100 * MB, rel=0.02, abs=SLACK)
+
+
+def test_a_call_is_not_charged_for_the_one_before(run: Run, isolation: str) -> None:
+    run(hold, 150 * MB, isolation=isolation)
+    assert peak(run(nothing, isolation=isolation)) < SLACK
+    report = run(hold, 60 * MB, isolation=isolation)
+    assert peak(report) == pytest.approx(60 * MB, rel=0.02, abs=SLACK)
+
+
+def test_garbage_of_the_one_before_is_collected(run: Run, isolation: str) -> None:
+    def litter() -> None:
+        cycle: list[Any] = [b"x" * 100 * MB]
+        cycle.append(cycle)
+
+    run(litter, isolation=isolation)
+    assert peak(run(nothing, isolation=isolation)) < SLACK
+
+
+def test_a_runner_that_was_left_fat_is_replaced(run: Run) -> None:
+    def fatten() -> int:
+        sys.modules["fat"] = [b"x" * 60 * MB]  # type: ignore[assignment]
+        return os.getpid()
+
+    fat = run(fatten)["result"]
+    report = run(os.getpid)
+    assert report["result"] != fat
+    assert peak(report) < SLACK
+
+
+def test_a_little_that_is_left_is_put_up_with(run: Run) -> None:
+    def fatten() -> int:
+        sys.modules["fat"] = [b"x" * 30 * MB]  # type: ignore[assignment]
+        return os.getpid()
+
+    before = run(fatten, limits={"memory": 1000 * MB})["result"]
+    assert run(os.getpid, limits={"memory": 1000 * MB})["result"] == before
+    assert run(os.getpid, limits={"memory": 100 * MB})["result"] != before
+
+
+def test_caches_that_are_kept_are_charged(run: Run) -> None:
+    def fatten() -> int:
+        sys.modules["fat"] = [b"x" * 60 * MB]  # type: ignore[assignment]
+        return os.getpid()
+
+    before = run(fatten, keep_caches=True)["result"]
+    report = run(os.getpid, keep_caches=True)
+    assert report["result"] == before
+    assert peak(report) == pytest.approx(60 * MB, rel=0.02, abs=SLACK)
+
+
+def test_reading_a_file_does_not_count(run: Run, isolation: str, file: Path) -> None:
+    def read() -> int:
+        with file.open("rb") as opened:
+            return sum(len(opened.read(MB)) for _ in range(200))
+
+    report = run(read, isolation=isolation)
+    assert report["result"] == 200 * MB
+    assert peak(report) < 2 * SLACK
+
+
+def test_mapping_a_file_does_not_count(run: Run, isolation: str, file: Path) -> None:
+    def read() -> int:
+        with file.open("rb") as opened:
+            mapped = mmap.mmap(opened.fileno(), 0, prot=mmap.PROT_READ)
+            with memoryview(mapped) as view:
+                found = sum(view[place] for place in range(0, len(view), 4096))
+            be_seen()
+            mapped.close()
+            return found
+
+    assert peak(run(read, isolation=isolation)) == pytest.approx(6 * MB, abs=2 * SLACK)
+
+
+def test_shared_memory_counts(run: Run, isolation: str) -> None:
+    def share() -> None:
+        memory = SharedMemory(create=True, size=80 * MB)
+        memory.buf[:] = b"x" * 80 * MB
+        be_seen()
+        memory.close()
+        memory.unlink()
+
+    # Beside the bytes that it is filled with, and Python's process that tracks it.
+    assert peak(run(share, isolation=isolation)) == pytest.approx(165 * MB, rel=0.05)
+
+
+def test_pages_that_forks_share_count_once(run: Run, isolation: str) -> None:
+    def share(size: int) -> None:
+        data = b"x" * size
+        children = [os.fork() for _ in range(3) if os.getpid() == parent]
+        if os.getpid() != parent:
+            time.sleep(1000)
+        be_seen(20)
+        for child in children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+        assert data
+
+    def start(size: int) -> None:
+        nonlocal parent
+        parent = os.getpid()
+        share(size)
+
+    parent = 0
+    # Beside it, what forks of this very process write to anyway: reference counts.
+    beside = peak(run(start, 4096, isolation=isolation))
+    assert peak(run(start, 200 * MB, isolation=isolation)) - beside == pytest.approx(
+        200 * MB, rel=0.1
+    )
+
+
+def test_pages_that_forks_write_to_count_in_each(run: Run, isolation: str) -> None:
+    def write(size: int) -> None:
+        data = bytearray(size)
+        data[::4096] = b"x" * len(data[::4096])
+        child = os.fork()
+        if child == 0:
+            data[::4096] = b"y" * len(data[::4096])
+            time.sleep(1000)
+        be_seen(40)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+    # Beside it, what a fork of this very process writes to anyway: reference counts.
+    beside = peak(run(write, 4096, isolation=isolation))
+    assert peak(run(write, 80 * MB, isolation=isolation)) - beside == pytest.approx(
+        160 * MB, rel=0.1
+    )
+
+
+def test_children_count(run: Run, isolation: str) -> None:
+    def start() -> None:
+        code = "data = b'x' * 60_000_000; print(flush=True); input()"
+        command = [sys.executable, "-S", "-c", code]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        children = [subprocess.Popen(command, **pipes) for _ in range(2)]
+        for child in children:
+            child.stdout.readline()
+        be_seen(5)
+        for child in children:
+            child.communicate(b"\n")
+
+    # Beside the data, each child has an interpreter of its own, and this one its spikes.
+    assert peak(run(start, isolation=isolation)) == pytest.approx(132 * MB, rel=0.1)
+
+
+def test_a_child_of_a_moment_is_seen(run: Run, isolation: str) -> None:
+    def start() -> None:
+        code = "data = b'x' * 300_000_000"
+        subprocess.run([sys.executable, "-S", "-c", code], check=True)
+
+    assert peak(run(start, isolation=isolation)) == pytest.approx(304 * MB, rel=0.1)
+
+
+def test_a_child_that_does_little_costs_little(run: Run, isolation: str) -> None:
+    def start() -> None:
+        subprocess.run(["true"], check=True)
+
+    assert peak(run(start, isolation=isolation)) < 2 * SLACK
+
+
+def test_what_a_call_left_running_is_charged_to_it(run: Run, supervised: str) -> None:
+    def start() -> None:
+        read, write = os.pipe()
+        code = f"data = b'x' * 60_000_000; import os, time; os.write({write}, b'.'); time.sleep(9)"
+        subprocess.Popen([sys.executable, "-S", "-c", code], pass_fds=[write])
+        os.read(read, 1)
+
+    assert peak(run(start, isolation=supervised)) == pytest.approx(66 * MB, rel=0.1)
+
+
+def test_the_course_of_memory_is_told_in_few_points(run: Run, isolation: str) -> None:
+    def climb() -> None:
+        kept = []
+        for _ in range(10):
+            kept.append(b"x" * 10 * MB)
+            time.sleep(0.1)
+
+    series = run(climb, isolation=isolation, series=8)["series"]
+    assert 3 <= len(series) <= 8
+    seconds, use = zip(*series, strict=True)
+    assert list(seconds) == sorted(seconds)
+    assert use[-1] == pytest.approx(100 * MB, rel=0.15)
+    assert use[0] < use[-1]
+
+
+def test_without_high_water_marks_samples_tell(
+    run: Run, supervised: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "forget_highest", lambda pid="self": False)
+
+    def wait() -> int:
+        data = b"x" * 60 * MB
+        time.sleep(1)
+        return len(data)
+
+    report = run(wait, isolation=supervised)
+    assert peak(report) == pytest.approx(60 * MB, rel=0.02, abs=SLACK)
+
+
+def test_memory_that_cannot_be_read_is_absent(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(account.probe, "memory", lambda pid="self": None)
+    report = run(hold, 10 * MB, isolation="inline")
+    assert report["ending"] == "returned"
+    gc.collect()
+    quiet = run(nothing, isolation="inline")
+    assert "memory" not in quiet["peak"]

@@ -1,0 +1,204 @@
+"""Claims on a node: never more than it has, and none that outlives its process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parsl_sizer.monitor import node_ledger
+from parsl_sizer.monitor.node_ledger import Claim, Ledger, Table
+
+Eventually = Callable[..., Any]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    return Ledger(tmp_path)
+
+
+def waiting(ledger: Ledger, capacity: dict[str, float], amounts: dict[str, float]) -> list[Claim]:
+    """Waits for a claim in a thread; the list has it when it is there."""
+    found: list[Claim] = []
+    thread = threading.Thread(
+        target=lambda: found.append(ledger.wait(capacity, amounts)), daemon=True
+    )
+    thread.start()
+    return found
+
+
+def test_claims_fit_beside_each_other(ledger: Ledger) -> None:
+    claims = [ledger.wait({"memory": 1.0}, {"memory": 0.1}) for _ in range(10)]
+    assert len(ledger.table().held) == 10
+    for claim in claims:
+        claim.release()
+    assert ledger.table().held == {}
+    assert ledger.living() == set()
+
+
+def test_a_claim_waits_until_there_is_room(ledger: Ledger, eventually: Eventually) -> None:
+    first = ledger.wait({"memory": 10, "cores": 4}, {"memory": 6, "cores": 1})
+    found = waiting(ledger, {"memory": 10, "cores": 4}, {"memory": 5, "cores": 1})
+    eventually(lambda: len(ledger.living()) == 2)
+    assert found == []
+    first.release()
+    eventually(lambda: found)[0].release()
+
+
+def test_what_never_fits_is_let_in_alone(ledger: Ledger, eventually: Eventually) -> None:
+    first = ledger.wait({"memory": 10}, {"memory": 1})
+    found = waiting(ledger, {"memory": 10}, {"memory": 11})
+    eventually(lambda: len(ledger.living()) == 2)
+    first.release()
+    large = eventually(lambda: found)[0]
+    assert not ledger.table().has_room("other", {"memory": 10}, {"memory": 1})
+    large.release()
+
+
+def test_a_kind_without_capacity_does_not_bind(ledger: Ledger) -> None:
+    claims = [ledger.wait({"memory": 10}, {"memory": 1, "gpus": 5}) for _ in range(2)]
+    for claim in claims:
+        claim.release()
+
+
+def test_who_has_waited_long_is_next(
+    ledger: Ledger, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_ledger, "LONG_S", 0.0)
+    first = ledger.wait({"memory": 10}, {"memory": 5})
+    large = waiting(ledger, {"memory": 10}, {"memory": 10})
+    eventually(lambda: ledger.table().next)
+    small = waiting(ledger, {"memory": 10}, {"memory": 1})
+    eventually(lambda: len(ledger.living()) == 3)
+    assert small == []
+    first.release()
+    eventually(lambda: large)[0].release()
+    eventually(lambda: small)[0].release()
+
+
+def claim_and_sleep(path: Path) -> None:
+    Ledger(path).wait({"memory": 10}, {"memory": 10})
+    time.sleep(1000)
+
+
+def test_a_claim_dies_with_its_process(
+    ledger: Ledger, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_ledger, "DEAD_EVERY_S", 0.0)
+    pid = os.fork()
+    if pid == 0:
+        claim_and_sleep(ledger.path)
+    eventually(lambda: ledger.table().held)
+    found = waiting(ledger, {"memory": 10}, {"memory": 1})
+    eventually(lambda: len(ledger.living()) == 2)
+    assert found == []
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    eventually(lambda: found)[0].release()
+
+
+def test_who_is_next_and_dies_does_not_block(
+    ledger: Ledger, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_ledger, "DEAD_EVERY_S", 0.0)
+    with ledger.changing() as table:
+        table.next = "claim-of-the-dead"
+    found = waiting(ledger, {"memory": 10}, {"memory": 1})
+    eventually(lambda: found)[0].release()
+
+
+def hammer(path: str, log: str, capacity: float, seed: int) -> None:
+    """Claims again and again, and notes what is held while it is held."""
+    import random
+
+    draw = random.Random(seed)
+    ledger = Ledger(Path(path))
+    for _ in range(25):
+        amount = draw.choice([0.1, 0.2, 0.3, 0.5, 0.7])
+        claim = ledger.wait({"memory": capacity}, {"memory": amount})
+        mine = Path(log, claim.name)
+        mine.write_text(str(amount))
+        seen = 0.0
+        for one in Path(log).iterdir():
+            try:
+                seen += float(one.read_text() or 0)
+            except FileNotFoundError:
+                continue
+        if seen > capacity + 1e-6:
+            os._exit(1)
+        mine.unlink()
+        claim.release()
+
+
+def test_many_processes_never_hold_more_than_there_is(tmp_path: Path) -> None:
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "log").mkdir()
+    context = multiprocessing.get_context("fork")
+    given = (str(tmp_path / "ledger"), str(tmp_path / "log"), 1.0)
+    workers = [context.Process(target=hammer, args=(*given, seed)) for seed in range(5)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+        assert worker.exitcode == 0
+        worker.close()
+
+
+def test_an_order_with_a_claim_waits_for_it(
+    run: Callable[..., dict[str, Any]],
+    isolation: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(node_ledger, "folder", lambda name: tmp_path)
+
+    def look(path: Path) -> int:
+        return len(Ledger(path).table().held)
+
+    claim = {"ledger": "a run", "capacity": {"memory": 10}, "amounts": {"memory": 10}}
+    report = run(look, tmp_path, isolation=isolation, claim=claim)
+    assert report["result"] == 1
+    assert report["waited_s"] >= 0
+    assert Ledger(tmp_path).table().held == {}
+
+
+def test_a_ledger_has_a_folder_per_user_and_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_ledger.tempfile, "gettempdir", lambda: str(tmp_path))
+    node_ledger.folder.cache_clear()
+    try:
+        found = node_ledger.folder("run/7")
+        assert found.is_dir()
+        assert found.name == "run_7"
+        assert os.uname().nodename in found.parent.name
+        old = found.parent / "old"
+        old.mkdir()
+        os.utime(old, (0, 0))
+        node_ledger.folder("another")
+        assert not old.exists()
+        assert found.exists()
+    finally:
+        node_ledger.folder.cache_clear()
+
+
+def test_without_a_folder_calls_run_all_the_same(
+    run: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(name: str) -> Path:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(node_ledger, "folder", refuse)
+    claim = {"ledger": "a run", "capacity": {"memory": 10}, "amounts": {"memory": 10}}
+    assert run(os.getpid, claim=claim)["ending"] == "returned"
+
+
+def test_an_empty_table_has_room_for_anything() -> None:
+    assert Table("").has_room("one", {"memory": 1}, {"memory": 2})

@@ -1,0 +1,199 @@
+"""What engines are given crosses to workers that have no package, and is cheap to send."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import dill
+import pytest
+from parsl.serialize import deserialize, pack_apply_message, serialize
+
+import parsl_sizer.monitor
+from parsl_sizer.monitor import layers, travel
+from parsl_sizer.monitor.wire import Plain, opened
+
+Order = Callable[..., dict[str, Any]]
+
+ELSEWHERE = """
+    import json, sys
+    sys.modules["parsl_sizer"] = None
+    import dill
+    callable_, order, args = dill.load(sys.stdin.buffer)
+    report = callable_(order, *args)
+    again = callable_(order, *args)
+    loaded = sorted(name for name in sys.modules if name.startswith("_parsl_sizer_monitor"))
+    packages = {name.partition(".")[0] for name in loaded}
+    del report["payload"]
+    print(json.dumps({"report": report, "type": type(report).__name__, "packages": len(packages)}))
+"""
+
+
+def elsewhere(callable_: Any, order: dict[str, Any], *args: Any) -> dict[str, Any]:
+    """Run in an interpreter that cannot import the package."""
+    data = dill.dumps((callable_, order, args))
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(ELSEWHERE)],
+        input=data,
+        capture_output=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr.decode()
+    found: dict[str, Any] = json.loads(ran.stdout)
+    return found
+
+
+def double(number: int) -> int:
+    """Twice as much."""
+    return 2 * number
+
+
+def test_packed_calls_run_where_the_package_is_not(order: Order) -> None:
+    buffer = pack_apply_message(json.dumps, ([1],), {})
+    found = elsewhere(travel.run_packed, order(), buffer)
+    assert found["report"]["ending"] == "returned"
+    assert found["report"]["isolation"] == "runner"
+    assert found["packages"] == 1
+
+
+@pytest.mark.parametrize("mode", ["fork", "inline"])
+def test_wrapped_functions_run_where_the_package_is_not(order: Order, mode: str) -> None:
+    found = elsewhere(travel.wrapped(json.dumps), order(mode), [1])
+    assert found["report"]["ending"] == "returned"
+    assert found["report"]["isolation"] == mode
+    assert found["report"].get("result", "[1]") == "[1]"
+
+
+@pytest.mark.parametrize("pickler", [dill, cloudpickle, pickle])
+def test_any_pickler_will_do(pickler: Any, order: Order) -> None:
+    packed = pickle.loads(pickler.dumps(travel.run_packed))
+    assert packed(order(), pack_apply_message(double, (2,), {}))["ending"] == "returned"
+    wrapped = pickle.loads(pickler.dumps(travel.wrapped(json.dumps)))
+    assert wrapped(order("inline"), [1])["result"] == "[1]"
+
+
+def test_what_has_travelled_can_travel_on() -> None:
+    once = pickle.loads(pickle.dumps(travel.run_packed))
+    twice = pickle.loads(pickle.dumps(once))
+    assert once is twice is not travel.run_packed
+    assert type(once).__module__.startswith("_parsl_sizer_monitor_")
+
+
+def test_a_function_has_one_wrapper() -> None:
+    assert travel.wrapped(double) is travel.wrapped(double)
+    assert hash(travel.wrapped(double))
+
+
+def test_what_is_equal_or_unhashable_has_a_wrapper_of_its_own() -> None:
+    class Equal:
+        __hash__ = None  # type: ignore[assignment]
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __call__(self) -> None:
+            pass
+
+    one, other = Equal(), Equal()
+    assert travel.wrapped(one) is not travel.wrapped(other)
+    assert travel.wrapped(one).func is one
+
+
+def test_wrappers_are_not_kept_for_ever() -> None:
+    for _ in range(2 * travel.KEPT):
+        travel.wrapped(lambda: None)
+    assert len(travel._wrappers) <= travel.KEPT
+
+
+def test_a_wrapper_bears_the_name_of_its_function() -> None:
+    wrapped = travel.wrapped(double)
+    assert (wrapped.__name__, wrapped.__doc__) == ("double", "Twice as much.")
+    assert travel.wrapped(partial(double, 2)).__name__ == "partial"
+    assert pickle.loads(pickle.dumps(travel.wrapped(json.dumps))).__name__ == "dumps"
+
+
+def test_a_users_argument_called_order_is_left_to_the_user(order: Order) -> None:
+    def sort(*, order: str, self: str) -> str:
+        return order + self
+
+    wrapped = travel.wrapped(sort)
+    assert wrapped(order("inline"), order="up", self="down")["result"] == "updown"
+
+
+def test_all_modules_travel_that_are_needed_in_tasks() -> None:
+    folder = Path(parsl_sizer.monitor.__file__).parent
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert set(travel.MODULES) == files - {Path(layers.__file__).stem}
+
+
+def test_what_crosses_with_every_task_is_small() -> None:
+    assert len(serialize(travel.run_packed)) < 25_000
+
+
+def test_reports_and_orders_arrive_as_plain_dictionaries(order: Order) -> None:
+    report = Plain(order("inline"), payload=b"1", series=[(0.5, 3)])
+    came = deserialize(serialize(report))
+    assert type(came) is dict
+    assert came["payload"] == b"1"
+    assert came["series"] == [[0.5, 3]]
+
+
+def test_reports_can_be_brief(order: Order) -> None:
+    given = order("inline", brief=True)
+    came = deserialize(serialize(travel.wrapped(double)(given, 3)))
+    assert opened(came)["result"] == 6
+    packed = travel.run_packed(order(brief=True), pack_apply_message(double, (3,), {}))
+    assert deserialize(opened(packed)["payload"]) == 6
+
+
+LIGHT = """
+    import json, sys
+    sys.modules["parsl_sizer"] = None
+    import dill
+    light, order, args = dill.load(sys.stdin.buffer)
+    endings = [light(order, *args)["ending"]]
+    whole = dill.load(sys.stdin.buffer)
+    endings += [whole(order, *args)["ending"], light(order, *args)["ending"]]
+    print(json.dumps(endings))
+"""
+
+
+def test_a_light_callable_says_if_the_whole_one_is_needed(order: Order) -> None:
+    packed = (order(), (pack_apply_message(json.dumps, ([1],), {}),))
+    wrapped = (order("fork"), ([1],))
+    for callable_, given in ((travel.run_packed, packed), (travel.wrapped(json.dumps), wrapped)):
+        data = dill.dumps((callable_.light, *given)) + dill.dumps(callable_)
+        ran = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(LIGHT)],
+            input=data,
+            capture_output=True,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr.decode()
+        assert json.loads(ran.stdout) == ["unequipped", "returned", "returned"]
+
+
+def test_a_light_callable_is_enough_where_the_package_is(order: Order) -> None:
+    light = deserialize(serialize(travel.wrapped(json.dumps).light))
+    assert light(order("inline"), [1])["result"] == "[1]"
+    assert travel.run_packed.light is travel.run_packed.light
+    assert len(serialize(travel.run_packed.light)) < 1000
+    assert travel.wrapped(double).light.__name__ == "double"
+
+
+def test_a_light_callable_wants_the_same_version(
+    order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = serialize(travel.run_packed.light)
+    other = {**travel.carried(), "package": "_parsl_sizer_monitor_other"}
+    monkeypatch.delitem(sys.modules, travel.carried()["package"] + ".travel", raising=False)
+    monkeypatch.setattr(travel, "carried", lambda: other)
+    assert pickle.loads(data.partition(b"\n")[2])(order(), b"")["ending"] == "unequipped"
