@@ -1,7 +1,7 @@
 """A call in this very process: measured, never stopped.
 
 What the process keeps of earlier calls is charged: it is there, and whoever starts as many
-such workers needs it as many times.
+such workers needs it as many times. What it had before the first of them is not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import call, keeper, node_ledger, report
+from . import call, keeper, node_ledger, probe, report
 from .account import RSS_UNIT, Account, Tidiness
 from .sampler import Sampler, peak_of
 from .sandbox import Sandbox, used, working_folder
@@ -111,6 +111,7 @@ class Here:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.tidiness = Tidiness()
+        self._children_before = frozenset(probe.descendants(self.pid))
         self.layers = ("proc", "hwm") if self.tidiness.last else ("rusage",)
         self.maxrss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
         self._sandbox: Sandbox | None = None
@@ -165,8 +166,9 @@ class Here:
     def _sample(self, began: float, order: dict[str, Any]) -> None:
         if self._sampler is None:
             fresh, points = self.tidiness.fresh, int(order.get("series") or 0)
+            others = keeper.living | self._children_before
             self._sampler = Sampler(
-                self.pid, fresh=fresh, points=points, without=keeper.living, began=began
+                self.pid, fresh=fresh, points=points, without=others, began=began
             )
         self._sampler.sample()
 

@@ -115,6 +115,7 @@ def running(
     """Parsl with these executors; at the end no future is pending and no process is left."""
     if not isinstance(executors, (list, tuple)):
         executors = [executors]
+    threads_before = threading.enumerate()
     with nothing_left(spare):
         dfk = parsl.load(
             Config(
@@ -138,7 +139,9 @@ def running(
     pending = [future for future in tasks if not future.done()]
     assert not pending, f"futures were left pending: {pending}"
     threads = [
-        thread.name for thread in threading.enumerate() if thread.name.startswith("parsl_sizer")
+        thread.name
+        for thread in threading.enumerate()
+        if thread.name.startswith("parsl_sizer") and thread not in threads_before
     ]
     assert not threads, f"threads were left running: {threads}"
 

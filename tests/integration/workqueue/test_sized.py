@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import sizer_tasks as tasks
@@ -67,8 +68,8 @@ def test_an_exception_reaches_the_user_unchanged(cluster: Cluster) -> None:
     assert [attempt.ending for attempt in sizing_of(future).attempts] == [Ending.RAISED]
 
 
-def test_disk_is_measured_in_the_folder_of_the_task(cluster: Cluster) -> None:
-    future = tasks.fill_disk(150, 1)
+def test_disk_is_measured_in_the_folder_of_the_task(cluster: Cluster, tmp_path: Path) -> None:
+    future = tasks.fill_disk(150, 1, str(tmp_path / "note"))
     assert future.result(LIMIT_S) == 150
     last = sizing_of(future).attempts[-1]
     assert last.peak[Kind.DISK] == pytest.approx(150e6, rel=0.1)

@@ -225,6 +225,17 @@ def test_children_count(run: Run, isolation: str) -> None:
     assert peak(run(start, isolation=isolation)) == pytest.approx(132 * MB, rel=0.1)
 
 
+def test_a_child_that_was_there_before_is_not_charged(run: Run) -> None:
+    code = "data = b'x' * 60_000_000; print(flush=True); input()"
+    command = [sys.executable, "-S", "-c", code]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        child.stdout.readline()
+        report = run(keep, 94 * MB, isolation="inline")
+        child.communicate(b"\n")
+    assert peak(report) == pytest.approx(100 * MB, rel=0.02, abs=SLACK)
+
+
 def test_a_child_of_a_moment_is_seen(run: Run, isolation: str) -> None:
     def start() -> None:
         code = "data = b'x' * 300_000_000"

@@ -154,7 +154,7 @@ def test_the_cpu_time_of_children_stays_when_they_were_waited_for() -> None:
     before = tree.cpu_s()
     code = "import time\nwhile time.process_time() < 0.2: pass"
     subprocess.run([sys.executable, "-S", "-c", code], check=True)
-    assert tree.cpu_s() - before >= 0.19
+    assert tree.cpu_s() - before >= 0.15
 
 
 def test_orphans_are_adopted(tmp_path: Path, eventually: Any) -> None:
