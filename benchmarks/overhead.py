@@ -1,9 +1,10 @@
 """What does sizing cost where it has nothing to give: no-op tasks, plain against sized.
 
-Rounds of plain and sized runs are taken in turns, every run in a process of its own, on HTEX
-with 2 workers and Parsl's default logging. Ratios are medians over the rounds. `--memory`
-measures how much 10^5 tasks, their futures kept, grow the submitting process instead: it
-takes minutes.
+One Parsl with its default logging has two HTEX of 2 workers, one plain and one sized, and
+gives tasks to them in turns, one wave at a time: the speed of a machine that others use too
+changes within seconds. Ratios are medians over the pairs of waves. `--memory` measures how
+much 10^5 tasks, their futures kept, grow the submitting process instead, plain and sized
+each in a process of its own: it takes minutes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -47,14 +48,19 @@ WARM_UP = 300
 LATENCIES = 100
 
 
-@python_app
-def noop() -> None:
+@python_app(executors=[PLAIN])
+def plain_noop() -> None:
+    return None
+
+
+@python_app(executors=["sized"])
+def sized_noop() -> None:
     return None
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What one run has measured."""
+    """What one wave has measured."""
 
     rate_per_s: float
     cpu_us: float
@@ -63,52 +69,74 @@ class Figures:
     """From the call of an app to its result, one at a time."""
 
 
-@contextmanager
-def engine(mode: str) -> Iterator[None]:
-    """Parsl, loaded and warm."""
-    executor: Any = HighThroughputExecutor(
+def htex(label: str) -> HighThroughputExecutor:
+    return HighThroughputExecutor(
+        label=label,
         address="127.0.0.1",
         max_workers_per_node=2,
         cores_per_worker=0.5,
         provider=LocalProvider(init_blocks=1, min_blocks=1, max_blocks=1),
     )
-    if mode != PLAIN:
-        executor = SizedExecutor(executor, isolation=mode, report=False)
+
+
+def sized(mode: str) -> SizedExecutor:
+    return SizedExecutor(htex("sized"), isolation=mode, report=False)
+
+
+@contextmanager
+def loaded(*executors: Any) -> Iterator[None]:
+    """Parsl, loaded and warm."""
     with TemporaryDirectory() as folder:
-        config = Config(executors=[executor], run_dir=folder, strategy="none")
+        config = Config(executors=list(executors), run_dir=folder, strategy="none")
         with parsl.load(config):
-            wait([noop() for _ in range(WARM_UP)])
+            for executor in executors:
+                wait(WARM_UP, plain_noop if executor.label == PLAIN else sized_noop)
             yield
 
 
-def wait(futures: Sequence[Any]) -> None:
+def wait(tasks: int, app: Callable[[], Any]) -> list[Any]:
+    futures = [app() for _ in range(tasks)]
     for future in futures:
         future.result()
+    return futures
 
 
-def timed(mode: str, tasks: int) -> Figures:
-    """The figures of one run, in this process."""
-    with engine(mode):
-        began, cpu_began = time.perf_counter(), time.process_time()
-        wait([noop() for _ in range(tasks)])
-        wall_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
-        latencies = []
-        for _ in range(LATENCIES):
-            began = time.perf_counter()
-            noop().result()
-            latencies.append(time.perf_counter() - began)
+def timed(app: Callable[[], Any], tasks: int) -> Figures:
+    """The figures of one wave."""
+    gc.collect()
+    began, cpu_began = time.perf_counter(), time.process_time()
+    wait(tasks, app)
+    wall_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
+    latencies = []
+    for _ in range(LATENCIES):
+        began = time.perf_counter()
+        wait(1, app)
+        latencies.append(time.perf_counter() - began)
     return Figures(tasks / wall_s, 1e6 * cpu_s / tasks, 1e3 * median(latencies))
+
+
+def pairs(mode: str, count: int, tasks: int) -> list[tuple[Figures, Figures]]:
+    """Waves of plain and of sized tasks in turns, every other pair the other way round."""
+    made = []
+    with loaded(htex(PLAIN), sized(mode)), progress(f"waves, {mode}", 2 * count) as advance:
+        for number in range(count):
+            found = {}
+            apps = (plain_noop, sized_noop)
+            for app in apps[:: -1 if number % 2 else 1]:
+                found[app] = timed(app, tasks)
+                advance(1)
+            made.append((found[plain_noop], found[sized_noop]))
+    return made
 
 
 def growth_mb(mode: str, tasks: int, wave: int) -> float:
     """How much so many tasks grow this process, their futures kept, a wave of them at a time."""
-    with engine(mode):
+    is_plain = mode == PLAIN
+    with loaded(htex(PLAIN) if is_plain else sized(mode)):
         before = _resident_mb()
         kept: list[Any] = []
         while len(kept) < tasks:
-            futures = [noop() for _ in range(min(wave, tasks - len(kept)))]
-            wait(futures)
-            kept += futures
+            kept += wait(min(wave, tasks - len(kept)), plain_noop if is_plain else sized_noop)
         return _resident_mb() - before
 
 
@@ -122,7 +150,8 @@ def _resident_mb() -> float:
 def in_a_process(mode: str, asked: argparse.Namespace) -> Any:
     """The same in a fresh process: what was measured before must not matter."""
     command = [sys.executable, __file__, "--one", mode, "--tasks", str(asked.tasks)]
-    command += ["--wave", str(asked.wave), *(["--memory"] if asked.memory else [])]
+    command += ["--pairs", str(asked.pairs), "--wave", str(asked.wave)]
+    command += ["--memory"] if asked.memory else []
     # Parsl looks for its own programs there.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ended = subprocess.run(
@@ -150,25 +179,19 @@ class Row:
         return is_below or (self.at_most is not None and self.compared > self.at_most)
 
 
-def rows(rounds: Sequence[Mapping[str, Figures]]) -> list[Row]:
-    """The medians over the rounds."""
+def rows(mode: str, found: Sequence[tuple[Figures, Figures]]) -> list[Row]:
+    """The medians over the pairs."""
 
-    def row(
-        mode: str, what: str, unit: str, figure: Callable[[Figures], float], **bar: float
-    ) -> Row:
-        plain = [figure(one[PLAIN]) for one in rounds]
-        sized = [figure(one[mode]) for one in rounds]
+    def row(what: str, unit: str, figure: Callable[[Figures], float], **bar: float) -> Row:
+        plain = [figure(before) for before, _ in found]
+        sized = [figure(after) for _, after in found]
         ratio = median(after / before for before, after in zip(plain, sized, strict=True))
         return Row(f"{what}, {mode}", median(plain), median(sized), unit, ratio, **bar)
 
     return [
-        made
-        for mode in SIZED
-        for made in (
-            row(mode, "no-op rate", "/s", lambda one: one.rate_per_s, at_least=RATE[mode]),
-            row(mode, "CPU per task, submit side", "µs", lambda one: one.cpu_us, at_most=CPU),
-            row(mode, "latency of a task", "ms", lambda one: one.latency_ms),
-        )
+        row("no-op rate", "/s", lambda one: one.rate_per_s, at_least=RATE[mode]),
+        row("CPU per task, submit side", "µs", lambda one: one.cpu_us, at_most=CPU),
+        row("latency of a task", "ms", lambda one: one.latency_ms),
     ]
 
 
@@ -191,18 +214,12 @@ def rows_table(made: Sequence[Row], compared: str) -> Table:
     return shown
 
 
-def compared_rounds(asked: argparse.Namespace) -> list[Row]:
-    """Rounds of one run of each mode, every other round the other way round."""
-    modes = (PLAIN, *SIZED)
-    rounds = []
-    with progress("runs", asked.pairs * len(modes)) as advance:
-        for number in range(asked.pairs):
-            figures = {}
-            for mode in modes[:: -1 if number % 2 else 1]:
-                figures[mode] = Figures(**in_a_process(mode, asked))
-                advance(1)
-            rounds.append(figures)
-    return rows(rounds)
+def compared_pairs(asked: argparse.Namespace) -> list[Row]:
+    made = []
+    for mode in SIZED:
+        found = in_a_process(mode, asked)
+        made += rows(mode, [(Figures(**plain), Figures(**sized)) for plain, sized in found])
+    return made
 
 
 def compared_growth(asked: argparse.Namespace) -> list[Row]:
@@ -213,14 +230,14 @@ def compared_growth(asked: argparse.Namespace) -> list[Row]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=10, help="rounds")
-    parser.add_argument("--tasks", type=int, help="per run: 5,000, or 100,000 with --memory")
+    parser.add_argument("--pairs", type=int, default=10, help="of waves")
+    parser.add_argument("--tasks", type=int, help="per wave: 2,000; 100,000 in all with --memory")
     parser.add_argument("--memory", action="store_true", help="measure memory, and nothing else")
     parser.add_argument("--wave", type=int, default=1000, help="tasks at a time, with --memory")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one", choices=(PLAIN, *SIZED), help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    asked.tasks = asked.tasks or (100_000 if asked.memory else 5000)
+    asked.tasks = asked.tasks or (100_000 if asked.memory else 2000)
     return asked
 
 
@@ -230,18 +247,19 @@ def main() -> None:
         if asked.memory:
             print(json.dumps(growth_mb(asked.one, asked.tasks, asked.wave)))
         else:
-            print(json.dumps(asdict(timed(asked.one, asked.tasks))))
+            found = pairs(asked.one, asked.pairs, asked.tasks)
+            print(json.dumps([[asdict(plain), asdict(sized)] for plain, sized in found]))
         return
-    made = compared_growth(asked) if asked.memory else compared_rounds(asked)
+    made = compared_growth(asked) if asked.memory else compared_pairs(asked)
     if asked.json:
-        found = [asdict(row) | {"missed": row.is_missed} for row in made]
+        shown = [asdict(row) | {"missed": row.is_missed} for row in made]
         print_json(
-            {"machine": machine(), "pairs": asked.pairs, "tasks": asked.tasks, "rows": found}
+            {"machine": machine(), "pairs": asked.pairs, "tasks": asked.tasks, "rows": shown}
         )
         return
     out = console()
-    counted = "" if asked.memory else f", {asked.pairs} rounds"
-    out.print(f"{asked.tasks:,} no-op tasks a run{counted}: {described()}")
+    counted = "" if asked.memory else f" a wave, {asked.pairs} pairs of waves"
+    out.print(f"{asked.tasks:,} no-op tasks{counted}: {described()}")
     out.print(rows_table(made, "more, MB" if asked.memory else "ratio"))
 
 

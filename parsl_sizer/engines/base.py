@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, ClassVar, NamedTuple
 
 from parsl_sizer.model import NOTHING, Amounts, Ending, Kind, Node, Resources, SizerError
+from parsl_sizer.monitor import travel
 from parsl_sizer.monitor.wire import Plain
 
 SIZED_KINDS = frozenset({Kind.CORES, Kind.MEMORY, Kind.DISK})
@@ -91,14 +92,11 @@ class Engine(ABC):
         return dict(given)
 
     def submit_packed(
-        self,
-        function: Callable[..., Any],
-        specification: dict[str, object],
-        order: Mapping[str, object],
-        buffer: bytes,
+        self, specification: dict[str, object], order: Mapping[str, object], buffer: bytes
     ) -> Future[Any]:
-        """Submit a call of plain values; an engine may know a quicker way than to `submit`."""
-        future: Future[Any] = self.inner.submit(function, specification, Plain(order), buffer)
+        """Have `travel.run_packed` called; an engine may know a quicker way than to `submit`."""
+        packed = travel.run_packed
+        future: Future[Any] = self.inner.submit(packed, specification, Plain(order), buffer)
         return future
 
     def unsized(

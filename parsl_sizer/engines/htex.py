@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import pickle
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -50,6 +50,7 @@ class HighThroughput(Engine):
         self._facts: dict[str, Resources] = {}  # of hosts
         self._latest: Resources | None = None
         self._is_unknown = False
+        self._is_equipped = True  # until a worker says that it has not got the monitor
         self._probe: Future[Any] | None = None
         provider = inner.provider
         self._managers: int = provider.max_blocks * provider.nodes_per_block
@@ -115,6 +116,8 @@ class HighThroughput(Engine):
             self.seen(probe.result())
 
     def seen(self, report: Mapping[str, object]) -> bool:
+        if report.get("ending") == "unequipped":
+            self._is_equipped = False
         host, pool, facts = report.get("host"), report.get("pool"), report.get("node")
         if not isinstance(host, str) or not isinstance(facts, Mapping):
             return False
@@ -127,21 +130,18 @@ class HighThroughput(Engine):
         return is_news
 
     def submit_packed(
-        self,
-        function: Callable[..., Any],
-        specification: dict[str, object],
-        order: Mapping[str, object],
-        buffer: bytes,
+        self, specification: dict[str, object], order: Mapping[str, object], buffer: bytes
     ) -> Future[Any]:
         inner = self.inner
         if not hasattr(inner, "submit_payload"):
-            return super().submit_packed(function, specification, order, buffer)
+            return super().submit_packed(specification, order, buffer)
         inner.validate_resource_spec(specification)
         # Parsl pickles arguments with dill, which is written in Python: for plain values
         # pickle gives the same in a tenth of the time, and dill reads it.
         args = DillSerializer.identifier + b"\n" + pickle.dumps((order, buffer))
         context = {"resource_spec": specification} if specification else {}
-        payload = pack_buffers([serialize(function), args, NO_KWARGS])
+        function = serialize(travel.run_packed_light if self._is_equipped else travel.run_packed)
+        payload = pack_buffers([function, args, NO_KWARGS])
         future: Future[Any] = inner.submit_payload(context, payload)
         return future
 

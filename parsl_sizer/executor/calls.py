@@ -69,7 +69,7 @@ class Call:
         specification = engine.specification(attempt.allocation, self.given, capacity)
         if self.packed is not None:
             buffer = pack_buffers(list(self.packed))
-            return engine.submit_packed(travel.run_packed, specification, order, buffer)
+            return engine.submit_packed(specification, order, buffer)
         wrapped = travel.wrapped(self.function)
         return engine.inner.submit(wrapped, specification, Plain(order), *self.args, **self.kwargs)  # type: ignore[no-any-return]
 

@@ -225,6 +225,9 @@ class Driver:
         self.running += 1
         self.held += attempt.allocation.get(Kind.MEMORY, 0.0)
         self.retries += attempt.number > 1
+        self._send(job, attempt)
+
+    def _send(self, job: Job, attempt: Attempt) -> None:
         try:
             node = self._nodes.get(attempt.node or "")
             capacity = node.capacity if node else None
@@ -239,13 +242,16 @@ class Driver:
         job = self._jobs.get(attempt.task.task_id)
         if job is None or job.running is not attempt:
             return
-        job.running = None
-        self.running -= 1
-        self.held -= attempt.allocation.get(Kind.MEMORY, 0.0)
         answer = job.answer = self._read(future, attempt)
         self.rejected += answer.rejected
         if answer.report is not None and self._engine.seen(answer.report):
             self._look_again.set()
+        if answer.declined:
+            self._send(job, attempt)
+            return
+        job.running = None
+        self.running -= 1
+        self.held -= attempt.allocation.get(Kind.MEMORY, 0.0)
         self._handle(Ended(answer.outcome))
 
     def _read(self, future: Future[Any], attempt: Attempt) -> ending.Answer:

@@ -19,11 +19,13 @@ from parsl.serialize import deserialize
 
 from parsl_sizer.engines import Engine, Verdict
 from parsl_sizer.model import Amounts, Attempt, Ending, Kind, Outcome, SizerError, Usage
+from parsl_sizer.monitor.wire import opened
 
 if TYPE_CHECKING:
     from typing import TypeGuard
 
 SIGKILL = 9
+DECLINED = frozenset({"unequipped"})
 KILLED_IN_BASH = frozenset({-SIGKILL, 128 + SIGKILL})
 NEAR_AT_ERROR = 0.5
 """With a MemoryError, half of the limit is near: what was asked for and refused is on top."""
@@ -49,6 +51,8 @@ class Answer:
     report: Mapping[str, Any] | None = None
     rejected: bool = False
     """Whether the report said something that cannot be."""
+    declined: bool = False
+    """Whether nothing was run, so that the same is to be sent again."""
 
     def cause(self) -> BaseException | None:
         """The error behind it, if there is one."""
@@ -67,10 +71,12 @@ def read(future: Future[Any], attempt: Attempt, engine: Engine, now: float) -> A
         return Answer(
             _outcome(attempt, verdict, now, Usage(wall_s=_since(attempt, now))), None, error
         )
-    report = future.result()
+    report = opened(future.result())
     if not is_report(report):
         usage = Usage(wall_s=_since(attempt, now))
         return _returned(report, attempt, usage, now)
+    if report["ending"] in DECLINED:
+        return Answer(Outcome(attempt, Ending.LOST, now), report=report, declined=True)
     usage, rejected = _usage(report, _since(attempt, now))
     answer = _of_report(report, attempt, usage, now)
     answer.report, answer.rejected = report, rejected

@@ -168,7 +168,13 @@ class Here:
             fresh, points = self.tidiness.fresh, int(order.get("series") or 0)
             others = keeper.living | self._children_before
             self._sampler = Sampler(
-                self.pid, fresh=fresh, points=points, without=others, began=began
+                self.pid,
+                fresh=fresh,
+                points=points,
+                twin=next(iter(keeper.living), None),
+                without=others,
+                began=began,
+                resets_root=False,
             )
         self._sampler.sample()
 

@@ -7,7 +7,6 @@ so that nothing is ever promised twice.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import fcntl
 import getpass
@@ -69,29 +68,15 @@ def folder(name: str) -> Path:
     path = above / safe
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     _sweep(above)
-    _used.add(path)
     return path
-
-
-_used: set[Path] = set()
-
-
-def tidy() -> None:
-    """Remove the ledgers that this process has used, if nobody claims anything there now."""
-    for path in _used:
-        with contextlib.suppress(OSError):
-            Ledger(path).remove_if_empty()
-
-
-atexit.register(tidy)
 
 
 def _sweep(above: Path) -> None:
     """Remove the ledgers of runs that are long over."""
     with contextlib.suppress(OSError):
         for path in above.iterdir():
-            if time.time() - path.stat().st_mtime > OLD_S:
-                Ledger(path).remove_if_empty()
+            if time.time() - path.stat().st_mtime > OLD_S and not Ledger(path).living():
+                shutil.rmtree(path, ignore_errors=True)
 
 
 class Claim:
@@ -162,7 +147,7 @@ class Ledger:
 
     def wait(self, capacity: Amounts, amounts: Amounts) -> Claim:
         """Claim as soon as there is room."""
-        claim = self._new_claim()
+        claim = Claim(self)
         try:
             began = looked = time.monotonic()
             pause_s = SHORTEST_S
@@ -179,20 +164,6 @@ class Ledger:
             claim.release()
             raise
         return claim
-
-    def _new_claim(self) -> Claim:
-        while True:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with contextlib.suppress(FileNotFoundError):  # it was just being removed
-                return Claim(self)
-
-    def remove_if_empty(self) -> None:
-        """Remove the folder if there are no claims; who wants one then makes it anew."""
-        with self.changing():
-            if not self.living():
-                shutil.rmtree(self.path, ignore_errors=True)
-        with contextlib.suppress(OSError):
-            self.path.parent.rmdir()
 
     def _takes(self, claim: Claim, capacity: Amounts, amounts: Amounts) -> bool:
         # A look without the lock is cheap, and right if it says no.
@@ -231,8 +202,10 @@ class Ledger:
     @contextlib.contextmanager
     def changing(self) -> Iterator[Table]:
         """The table, to be changed by nobody else meanwhile, and written if that goes well."""
-        lock = self._lock()
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
+        lock = os.open(self.path / "lock", flags, 0o600)
         try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
             table = self.table()
             before = str(table)
             yield table
@@ -242,17 +215,6 @@ class Ledger:
                 new.replace(self._table)
         finally:
             os.close(lock)
-
-    def _lock(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        while True:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with contextlib.suppress(FileNotFoundError):
-                lock = os.open(self.path / "lock", flags, 0o600)
-                fcntl.flock(lock, fcntl.LOCK_EX)
-                if os.fstat(lock).st_nlink:
-                    return lock
-                os.close(lock)  # it was removed while we waited for it
 
 
 def _is_locked(path: Path) -> bool:

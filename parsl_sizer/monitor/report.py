@@ -11,6 +11,9 @@ from . import node
 from .wire import Plain
 
 FORMAT = 1
+MOMENT_S = 0.05
+"""Of a call that is over sooner the clocks' grain makes up cores, and it is gone before it
+could be in anybody's way on more than one."""
 
 
 def blank(isolation: str, layers: tuple[str, ...], waited_s: float) -> dict[str, Any]:
@@ -44,5 +47,8 @@ def fill_cores(report: dict[str, Any], peak: float | None) -> None:
     cpu_s, wall_s = report["cpu_s"], report["wall_s"]
     if cpu_s is None or wall_s <= 0:
         return
-    report["cores_mean"] = mean = cpu_s / wall_s
+    mean = cpu_s / wall_s
+    if wall_s < MOMENT_S:
+        mean = min(mean, 1.0)
+    report["cores_mean"] = mean
     report["peak"]["cores"] = max(mean, peak or 0.0)

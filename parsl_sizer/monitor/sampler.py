@@ -1,7 +1,9 @@
 """What a tree of processes uses, looked at from outside while it runs.
 
 Each sample resets the high-water marks that it reads, so that between two samples no spike
-is missed however short, and the next one begins where this one looked.
+is missed however short, and the next one begins where this one looked. Not so in the process
+that makes the call itself: whoever holds the interpreter can spike between reading and
+resetting, and its own account has the mark of the whole call.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ class Sampler:
         twin: int | None = None,
         without: Iterable[int] = (),
         began: float | None = None,
+        resets_root: bool = True,
     ) -> None:
         self.began = perf_counter() if began is None else began
         self.tree = Tree(root, without)
@@ -48,7 +51,7 @@ class Sampler:
         self.cores = Cores()
         self._charge = Charge(root, fresh, twin)
         self._last: dict[int, Memory] = {}
-        self._stubborn: set[int] = set()
+        self._stubborn: set[int] = set() if resets_root else {root}
         self._next_scan = self._next_cpu = 0.0
 
     def sample(self) -> float:

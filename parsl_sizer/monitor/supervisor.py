@@ -99,7 +99,6 @@ class Supervisor:
             self._sandbox.remove()
         if self._group is not None:
             self._group.remove()
-        node_ledger.tidy()
 
     def run(
         self, order: dict[str, Any], buffer: bytes, isolation: str, waited_s: float

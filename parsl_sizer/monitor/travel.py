@@ -15,10 +15,10 @@ import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
-from .wire import Brief, brief
+from .wire import framed
 
 MODULES = (
     "account",
@@ -43,75 +43,56 @@ MODULES = (
     "wire",
 )
 SEEK = """
-def seek(package, name, func=None):
+def seek(package):
     import importlib, sys
-    def call(*args, **kwargs):
+    def run_packed(order, buffer):
         module = sys.modules.get(package + ".travel")
         if module is None:
             try:
                 module = importlib.import_module("parsl_sizer.monitor.travel")
-            except ImportError:
+            except Exception:
                 pass
-            if module is None or module.carried()["package"] != package:
+            if module is None or module.package() != package:
                 return {"parsl_sizer": 1, "ending": "unequipped"}
             sys.modules[package + ".travel"] = module
-        target = getattr(module, name)
-        return (target if func is None else target(func))(*args, **kwargs)
-    return call
+        return module.run_packed(order, buffer)
+    return run_packed
 """
 """What a worker is sent of a callable that is `light`: the name of what it should have."""
-FIND = "(exec(seek, space := {}), space['seek'](package, name, func))[1]"
+FIND = "(exec(seek, space := {}), space['seek'](package))[1]"
 UNPACK = "(exec(stub, space := {}), space['load'](package, packed, 'travel').%s)[1]"
 """What a worker evaluates. An expression of builtins needs no support by any pickler."""
 
+TRAVELLED = "_parsl_sizer_monitor_"
 KEPT = 256
 """Wrappers of this many functions are kept; the engine caches fewer pickles than that."""
-
-Report = dict[str, Any] | Brief
-"""For an order that asks to be `brief`, to be `opened` where it arrives."""
-
-
-class Light:
-    """The same callable without the sources, in a fiftieth of the bytes.
-
-    Each task crosses four processes, so that the sources take a tenth of the rate of tasks
-    that do nothing. Where neither this version of the package is installed nor the sources
-    have come before, the report says "unequipped": nothing was run, and the whole callable
-    is to be sent instead.
-    """
-
-    def __init__(self, whole: Packed | Wrapped) -> None:
-        self.whole = whole
-        self.__name__ = whole.__name__
-        self.__doc__ = whole.__doc__
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Report:
-        return self.whole(*args, **kwargs)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        name, func = self.whole.parts
-        given = {"seek": SEEK, "package": carried()["package"], "name": name, "func": func}
-        return eval, (FIND, given)
 
 
 class Packed:
     """Runs what an engine's codec has packed, in the warm runner of this process."""
 
     __name__ = "run_packed"
-    parts = ("run_packed", None)
 
-    @cached_property
-    def light(self) -> Light:
-        """To be sent where this callable is known."""
-        return Light(self)
-
-    def __call__(self, order: dict[str, Any], buffer: bytes) -> Report:
+    def __call__(self, order: dict[str, Any], buffer: bytes) -> bytes | dict[str, Any]:
         from .supervisor import run_packed
 
-        return _sent(order, run_packed(order, buffer))
+        return framed(run_packed(order, buffer))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return eval, (UNPACK % "run_packed", carried())
+
+
+class Light(Packed):
+    """The same without the sources, in a twentieth of the bytes.
+
+    Each task crosses four processes, so that the sources take a tenth of the rate of tasks
+    that do nothing. Where neither this very version of the package is installed nor the
+    sources have come before, the report says "unequipped": nothing was run, and `run_packed`
+    is to be sent instead.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return eval, (FIND, {"seek": SEEK, "package": package()})
 
 
 class Wrapped:
@@ -122,41 +103,36 @@ class Wrapped:
         self.__name__ = str(getattr(func, "__name__", type(func).__name__))
         self.__qualname__ = str(getattr(func, "__qualname__", self.__name__))
         self.__doc__ = func.__doc__
-        self.parts = ("wrapped", func)
 
-    @cached_property
-    def light(self) -> Light:
-        """To be sent where all but the function is known."""
-        return Light(self)
-
-    def __call__(self, order: dict[str, Any], /, *args: Any, **kwargs: Any) -> Report:
+    def __call__(self, order: dict[str, Any], /, *args: Any, **kwargs: Any) -> dict[str, Any]:
         if order.get("isolation") == "inline":
             from .inline import run_inline
 
-            return _sent(order, run_inline(order, self.func, args, kwargs))
+            return run_inline(order, self.func, args, kwargs)
         from .fork import run_forked
 
-        return _sent(order, run_forked(order, self.func, args, kwargs))
+        return run_forked(order, self.func, args, kwargs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return eval, (UNPACK % "Wrapped(func)", {**carried(), "func": self.func})
-
-
-def _sent(order: dict[str, Any], report: dict[str, Any]) -> Report:
-    return brief(report) if order.get("brief") else report
 
 
 @lru_cache(maxsize=1)
 def carried() -> dict[str, Any]:
     """What unpacking needs: the stub's text, and the sources under a name with their hash."""
     sources = {name: lean(source_of(name)) for name in MODULES}
-    text = json.dumps(sources, sort_keys=True).encode()
-    digest = hashlib.sha256(text).hexdigest()[:12]
-    return {
-        "stub": sources["stub"],
-        "package": f"_parsl_sizer_monitor_{digest}",
-        "packed": zlib.compress(text, 9),
-    }
+    packed = zlib.compress(json.dumps(sources).encode(), 9)
+    return {"stub": sources["stub"], "package": package(), "packed": packed}
+
+
+@lru_cache(maxsize=1)
+def package() -> str:
+    """The name under which the sources travel: it holds their hash."""
+    here = str(__package__)
+    if here.startswith(TRAVELLED):
+        return here
+    sources = "".join(source_of(name) for name in MODULES)
+    return TRAVELLED + hashlib.sha256(sources.encode()).hexdigest()[:12]
 
 
 def source_of(name: str) -> str:
@@ -191,7 +167,7 @@ def _is_text(node: ast.AST) -> bool:
     )
 
 
-run_packed = Packed()
+run_packed, run_packed_light = Packed(), Light()
 
 _wrappers: OrderedDict[int, Wrapped] = OrderedDict()
 _wrapping = threading.Lock()

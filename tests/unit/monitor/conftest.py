@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from parsl.serialize import deserialize, pack_apply_message
 
-from parsl_sizer.monitor import inline, probe, report, travel
+from parsl_sizer.monitor import inline, probe, report, travel, wire
 from parsl_sizer.monitor.keeper import is_tracker
 
 CODEC = (
@@ -43,7 +43,7 @@ def run_call(
     """Run a call as an executor would have it run, and unpack what it gave back."""
     order = make_order(isolation, **more)
     if isolation == "runner":
-        report = travel.run_packed(order, pack_apply_message(func, args, {}))
+        report = wire.opened(travel.run_packed(order, pack_apply_message(func, args, {})))
     else:
         report = travel.wrapped(func)(order, *args)
     if report["payload"] is not None:

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parsl.serialize import deserialize
 
-from parsl_sizer.monitor import call, probe
+from parsl_sizer.monitor import call, probe, travel
+from parsl_sizer.monitor.wire import opened
 
 Run = Callable[..., dict[str, Any]]
 
@@ -79,11 +81,7 @@ def test_an_exception_that_cannot_be_packed_is_said_to_be_so(run: Run, supervise
 
 
 def test_a_function_that_cannot_be_loaded_is_raised(order: Any) -> None:
-    from parsl.serialize import deserialize
-
-    from parsl_sizer.monitor import travel
-
-    report = travel.run_packed(order(), b"nonsense")
+    report = opened(travel.run_packed(order(), b"nonsense"))
     assert report["ending"] == "raised"
     assert isinstance(deserialize(report["payload"]).get_exception(), ValueError)
 
@@ -155,6 +153,11 @@ def test_a_call_that_changes_the_folder_does_not_move_the_next_one(
         return before
 
     assert run(move, isolation=isolation)["result"] == run(move, isolation=isolation)["result"]
+
+
+def test_a_call_of_a_moment_needs_one_core(run: Run, isolation: str) -> None:
+    cores = [run(sum, (1, 2), isolation=isolation)["peak"]["cores"] for _ in range(20)]
+    assert max(cores) <= 1.0
 
 
 def test_time_and_cores_are_told(run: Run, isolation: str) -> None:

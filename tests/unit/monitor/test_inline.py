@@ -13,6 +13,7 @@ import pytest
 from parsl.serialize import deserialize, pack_apply_message
 
 from parsl_sizer.monitor import inline, travel
+from parsl_sizer.monitor.wire import opened
 
 Run = Callable[..., dict[str, Any]]
 
@@ -52,9 +53,9 @@ def test_nothing_is_ever_stopped(run: Run) -> None:
 
 def test_packed_calls_can_be_made_here_too(order: Any) -> None:
     given = order("inline")
-    report = travel.run_packed(given, pack_apply_message(os.getpid, (), {}))
+    report = opened(travel.run_packed(given, pack_apply_message(os.getpid, (), {})))
     assert deserialize(report["payload"]) == os.getpid()
-    report = travel.run_packed(given, pack_apply_message(int, ("x",), {}))
+    report = opened(travel.run_packed(given, pack_apply_message(int, ("x",), {})))
     assert report["ending"] == "raised"
     assert isinstance(deserialize(report["payload"]).get_exception(), ValueError)
     assert "error" not in report

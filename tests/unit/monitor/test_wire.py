@@ -57,14 +57,15 @@ def test_who_goes_in_the_middle_has_gone(
     "report",
     [
         {"ending": "returned", "payload": b"bytes"},
-        {"ending": "returned", "payload": None, "result": [1, {2}]},
+        {"ending": "returned", "payload": b"x" * (wire.SMALL + 1)},
+        {"ending": "returned", "payload": b""},
         {"ending": "stopped", "payload": None, "peak": {"memory": 1}, "series": [[0.5, 1]]},
     ],
 )
-def test_a_brief_report_is_opened_to_what_it_was(report: dict[str, object]) -> None:
-    assert wire.opened(deserialize(serialize(wire.brief(report)))) == report
+def test_a_report_that_was_framed_is_opened_to_what_it_was(report: dict[str, object]) -> None:
+    assert wire.opened(deserialize(serialize(wire.framed(report)))) == report
 
 
-@pytest.mark.parametrize("other", [None, 7, ("a", "b", "c"), ("{}", "no name", 1), {"a": 1}])
-def test_what_is_no_brief_report_is_left_as_it_is(other: object) -> None:
+@pytest.mark.parametrize("other", [None, 7, b"", b"bytes", wire.MARK.decode("latin1"), {"a": 1}])
+def test_what_is_no_frame_is_left_as_it_is(other: object) -> None:
     assert wire.opened(other) is other
