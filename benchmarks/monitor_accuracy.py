@@ -53,10 +53,12 @@ def supervised(func: Callable[..., Any], *args: Any, isolation: str, limit: floa
     """A call as an executor has it made: its report."""
     from parsl.serialize import pack_apply_message
 
-    from parsl_sizer.monitor import travel
+    from parsl_sizer.monitor import travel, wire
 
     if isolation == "runner":
-        return travel.run_packed(order("runner", limit), pack_apply_message(func, args, {}))
+        packed = pack_apply_message(func, args, {})
+        report: dict[str, Any] = wire.opened(travel.run_packed(order("runner", limit), packed))
+        return report
     return travel.wrapped(func)(order(isolation, limit), *args)
 
 
@@ -69,7 +71,8 @@ def ours(case: Case, isolation: str) -> tuple[int, float]:
         run(litter)
     report = run(case.func)
     assert report["ending"] == "returned", report
-    value = report["result"] if isolation == "inline" else deserialize(report["payload"])
+    payload = report["payload"]
+    value = report["result"] if payload is None else deserialize(payload)
     return value, report["peak"]["memory"]
 
 

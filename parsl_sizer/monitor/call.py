@@ -46,12 +46,17 @@ def perform(
         try:
             loads, dumps = resolve(order["codec"][0]), resolve(order["codec"][1])
             func, args, kwargs = given or loads(buffer)
-            ending, payload = "returned", dumps(func(*args, **kwargs))
+            result = func(*args, **kwargs)
+            is_plain = wire.is_plain(result)
+            ending, payload = "returned", None if is_plain else dumps(result)
         except BaseException as error:  # SystemExit too: the task ends, not the runner
-            ending, payload = "raised", packed_error(order["codec"], error)
+            is_plain, ending = False, "raised"
+            payload = packed_error(order["codec"], error)
         flush()
     head = account.closed()
     head["ending"] = ending
+    if is_plain:
+        head["result"] = result
     head["has_payload"] = payload is not None
     if has_children() and not order.get("keep_caches"):
         head["left"], head["spent"] = _end_children()

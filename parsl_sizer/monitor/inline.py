@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from . import call, keeper, node_ledger, probe, report
+from . import call, keeper, node_ledger, probe, report, wire
 from .account import RSS_UNIT, Account, Tidiness
 from .sampler import Sampler, peak_of
 from .sandbox import Sandbox, used, working_folder
@@ -39,18 +39,18 @@ def run_inline(
 def run_packed_inline(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
     """The same for what an engine's codec has packed; so is what it gives back."""
 
-    def packed() -> bytes:
+    def packed() -> tuple[Any, bytes | None]:
         loads, dumps = call.resolve(order["codec"][0]), call.resolve(order["codec"][1])
         func, args, kwargs = loads(buffer)
-        data: bytes = dumps(func(*args, **kwargs))
-        return data
+        result = func(*args, **kwargs)
+        return (result, None) if wire.is_plain(result) else (None, dumps(result))
 
     made = run_inline(order, packed, (), {})
     error = made.pop("error", None)
     if error is not None:
-        made["payload"] = call.packed_error(order["codec"], error)
+        made["result"], made["payload"] = None, call.packed_error(order["codec"], error)
     else:
-        made["payload"] = made.pop("result")
+        made["result"], made["payload"] = made["result"]
     return made
 
 

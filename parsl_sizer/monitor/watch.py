@@ -131,6 +131,8 @@ class Watch:
         """The answer of a call, and its account of itself."""
         made["ending"] = head["ending"]
         made["payload"] = body if head["has_payload"] else None
+        if "result" in head:
+            made["result"] = head["result"]
         made["wall_s"], made["cpu_s"] = head["wall_s"], head["cpu_s"]
         if "after" in head:
             made["peak"]["memory"] = peak_of(head, self._fresh, self._sampler)

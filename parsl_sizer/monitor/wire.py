@@ -1,7 +1,8 @@
 """Frames between a supervisor and its runner, and orders and reports as they cross to workers.
 
-A frame is a head of plain values and a body of bytes. Both ends are forks of one process,
-so heads are packed with `marshal`, the quickest there is.
+A frame is a head of plain values and a body of bytes. Both ends are forks of one process, or
+run the same version of Python as engines want it, so heads are packed with `marshal`, the
+quickest there is.
 """
 
 from __future__ import annotations
@@ -78,7 +79,6 @@ class Plain(dict[str, Any]):
 
 
 MARK = b"\x8fparsl_sizer 1\n"
-LENGTH = struct.Struct("!I?")
 
 
 def framed(report: dict[str, Any]) -> bytes | dict[str, Any]:
@@ -90,18 +90,19 @@ def framed(report: dict[str, Any]) -> bytes | dict[str, Any]:
     payload = report["payload"]
     if payload is not None and len(payload) > SMALL:
         return report
-    head = {name: value for name, value in report.items() if name != "payload"}
-    text = json.dumps(head).encode()
-    lengths = LENGTH.pack(len(text), payload is not None)
-    return b"".join((MARK, lengths, text, payload or b""))
+    return MARK + marshal.dumps(dict(report))
 
 
 def opened(came: Any) -> Any:
     """What a task gave back: the report, if it was framed, and else just that."""
     if type(came) is not bytes or not came.startswith(MARK):
         return came
-    start = len(MARK) + LENGTH.size
-    length, has_payload = LENGTH.unpack_from(came, len(MARK))
-    report = json.loads(came[start : start + length])
-    report["payload"] = came[start + length :] if has_payload else None
-    return report
+    return marshal.loads(memoryview(came)[len(MARK) :])
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value crosses in a frame as it is, and needs no codec."""
+    return type(value) in PLAIN and (type(value) is not str or len(value) <= SMALL)
+
+
+PLAIN = frozenset({type(None), bool, int, float, str})

@@ -155,6 +155,16 @@ def test_a_call_that_changes_the_folder_does_not_move_the_next_one(
     assert run(move, isolation=isolation)["result"] == run(move, isolation=isolation)["result"]
 
 
+@pytest.mark.parametrize("value", [None, True, 7, 0.5, "text", "x" * 10**6, b"bytes", [1, {2}]])
+def test_results_of_all_sorts_come_back(run: Run, isolation: str, value: object) -> None:
+    def give() -> object:
+        return value
+
+    report = run(give, isolation=isolation)
+    assert report["result"] == value
+    assert type(report["result"]) is type(value)
+
+
 def test_a_call_of_a_moment_needs_one_core(run: Run, isolation: str) -> None:
     cores = [run(sum, (1, 2), isolation=isolation)["peak"]["cores"] for _ in range(20)]
     assert max(cores) <= 1.0

@@ -54,7 +54,7 @@ def test_nothing_is_ever_stopped(run: Run) -> None:
 def test_packed_calls_can_be_made_here_too(order: Any) -> None:
     given = order("inline")
     report = opened(travel.run_packed(given, pack_apply_message(os.getpid, (), {})))
-    assert deserialize(report["payload"]) == os.getpid()
+    assert report["result"] == os.getpid()
     report = opened(travel.run_packed(given, pack_apply_message(int, ("x",), {})))
     assert report["ending"] == "raised"
     assert isinstance(deserialize(report["payload"]).get_exception(), ValueError)

@@ -198,11 +198,12 @@ def test_a_runner_that_was_started_beside_a_large_argument_is_given_up(run: Run)
     assert run(pid)["base"] == pytest.approx(held, abs=5 * MB)
 
 
-def test_a_keeper_that_was_killed_is_replaced(run: Run) -> None:
+def test_a_keeper_that_was_killed_is_replaced(run: Run, eventually: Any) -> None:
     run(pid)
-    keeper = probe.stat(run(pid)["result"])
-    assert keeper is not None
-    os.kill(keeper.ppid, signal.SIGKILL)
+    runner = probe.stat(run(pid)["result"])
+    assert runner is not None
+    os.kill(runner.ppid, signal.SIGKILL)
+    eventually(lambda: not probe.is_alive(runner.ppid))
     report = run(pid)
     assert report["ending"] in ("returned", "died")
     assert run(pid)["ending"] == "returned"
