@@ -27,6 +27,8 @@ CODEC = (
     "parsl.app.errors:RemoteExceptionWrapper",
 )
 NO_ARGS, NO_KWARGS = serialize(()), serialize({})
+ELSEWHERE, PATIENCE_S = 20, 0.5
+"""So often, and after so long, a node that has no room for a task sends it elsewhere."""
 SERIES = 32
 """Points of memory over time that a task sends back at most."""
 WARN_ABOVE = 1 << 20
@@ -59,13 +61,13 @@ class Call:
         return len(args) + len(kwargs)
 
     def launch(
-        self, engine: Engine, attempt: Attempt, capacity: Resources | None, *, shared: bool
+        self, engine: Engine, attempt: Attempt, capacity: Resources | None, *, declined: int
     ) -> Future[Any]:
         """Give it to the inner executor, for a node of this capacity.
 
-        `shared` if the inner executor has several nodes to choose from.
+        `declined` is how often nodes have said that this attempt should be tried elsewhere.
         """
-        order = self._order(engine, attempt, shared=shared)
+        order = self._order(engine, attempt, declined)
         specification = engine.specification(attempt.allocation, self.given, capacity)
         if self.packed is not None:
             buffer = pack_buffers(list(self.packed))
@@ -73,14 +75,16 @@ class Call:
         wrapped = travel.wrapped(self.function)
         return engine.inner.submit(wrapped, specification, Plain(order), *self.args, **self.kwargs)  # type: ignore[no-any-return]
 
-    def _order(self, engine: Engine, attempt: Attempt, *, shared: bool) -> dict[str, object]:
+    def _order(self, engine: Engine, attempt: Attempt, declined: int) -> dict[str, object]:
         limits = {kind.value: amount for kind, amount in attempt.allocation.items()}
         task = attempt.task
-        claim = None
-        if shared and not engine.packs:
+        claim: dict[str, object] | None = None
+        if engine.is_shared and not engine.packs:
             amounts = {name: limits[name] for name in ("memory", "disk") if name in limits}
             node = {kind.value: amount for kind, amount in (engine.node or {}).items()}
             claim = {"ledger": self.ledger, "capacity": node, "amounts": amounts}
+            if declined < ELSEWHERE:
+                claim["patience_s"] = PATIENCE_S
         return {
             "limits": limits,
             "enforce": attempt.enforced,

@@ -67,6 +67,8 @@ class Job:
     future: SizedFuture
     running: Attempt | None = None
     answer: ending.Answer | None = None
+    declined: int = 0
+    """How often its attempts were sent back unrun."""
 
 
 class Driver:
@@ -231,8 +233,7 @@ class Driver:
         try:
             node = self._nodes.get(attempt.node or "")
             capacity = node.capacity if node else None
-            shared = self._engine.is_shared
-            future = job.call.launch(self._engine, attempt, capacity, shared=shared)
+            future = job.call.launch(self._engine, attempt, capacity, declined=job.declined)
         except Exception as error:
             future = Future()
             future.set_exception(self._bad_state() or error)
@@ -246,12 +247,16 @@ class Driver:
         self.rejected += answer.rejected
         if answer.report is not None and self._engine.seen(answer.report):
             self._look_again.set()
-        if answer.declined:
+        if answer.declined and not self._is_draining:
+            job.declined += 1
             self._send(job, attempt)
             return
         job.running = None
         self.running -= 1
         self.held -= attempt.allocation.get(Kind.MEMORY, 0.0)
+        if answer.declined:
+            self._over(job, ShutDown(TOO_LATE))
+            return
         self._handle(Ended(answer.outcome))
 
     def _read(self, future: Future[Any], attempt: Attempt) -> ending.Answer:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from typing import TypeGuard
 
 SIGKILL = 9
-DECLINED = frozenset({"unequipped"})
+DECLINED = frozenset({"unequipped", "refused"})
+"""Endings of what was not run."""
 KILLED_IN_BASH = frozenset({-SIGKILL, 128 + SIGKILL})
 NEAR_AT_ERROR = 0.5
 """With a MemoryError, half of the limit is near: what was asked for and refused is on top."""

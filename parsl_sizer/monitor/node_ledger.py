@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import getpass
 import json
+import math
 import os
 import shutil
 import socket
@@ -39,6 +40,7 @@ OLD_S = 86_400.0
 def claimed(claim: dict[str, Any] | None) -> Iterator[float]:
     """Hold a claim on this node; gives the seconds that it had to be waited for.
 
+    Raises `Full` if it would have to be waited for longer than the claim says.
     Where no ledger can be kept (no folder that can be written to) the task runs all the same.
     """
     began = time.monotonic()
@@ -48,7 +50,8 @@ def claimed(claim: dict[str, Any] | None) -> Iterator[float]:
             # Of disk, what is free has what tasks wrote taken off already.
             capacity = {name: amount for name, amount in facts().items() if name != "disk"}
             capacity.update(claim["capacity"])
-            held = Ledger(folder(str(claim["ledger"]))).wait(capacity, claim["amounts"])
+            ledger = Ledger(folder(str(claim["ledger"])))
+            held = ledger.wait(capacity, claim["amounts"], claim.get("patience_s", math.inf))
     try:
         yield time.monotonic() - began if claim else 0.0
     finally:
@@ -77,6 +80,10 @@ def _sweep(above: Path) -> None:
         for path in above.iterdir():
             if time.time() - path.stat().st_mtime > OLD_S and not Ledger(path).living():
                 shutil.rmtree(path, ignore_errors=True)
+
+
+class Full(Exception):
+    """There is no room on this node, and there may be on another."""
 
 
 class Claim:
@@ -145,8 +152,8 @@ class Ledger:
         self.path = path
         self._table = path / "table"
 
-    def wait(self, capacity: Amounts, amounts: Amounts) -> Claim:
-        """Claim as soon as there is room."""
+    def wait(self, capacity: Amounts, amounts: Amounts, patience_s: float = math.inf) -> Claim:
+        """Claim as soon as there is room; raises `Full` if there is none for too long."""
         claim = Claim(self)
         try:
             began = looked = time.monotonic()
@@ -156,6 +163,8 @@ class Ledger:
                 if now - looked > DEAD_EVERY_S:
                     looked = now
                     self._bury()
+                if now - began > patience_s:
+                    raise Full
                 if now - began > LONG_S:
                     self._queue(claim)
                 time.sleep(pause_s)

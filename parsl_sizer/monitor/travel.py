@@ -74,9 +74,13 @@ class Packed:
     __name__ = "run_packed"
 
     def __call__(self, order: dict[str, Any], buffer: bytes) -> bytes | dict[str, Any]:
+        from .node_ledger import Full
         from .supervisor import run_packed
 
-        return framed(run_packed(order, buffer))
+        try:
+            return framed(run_packed(order, buffer))
+        except Full:
+            return refused()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return eval, (UNPACK % "run_packed", carried())
@@ -105,16 +109,25 @@ class Wrapped:
         self.__doc__ = func.__doc__
 
     def __call__(self, order: dict[str, Any], /, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        if order.get("isolation") == "inline":
-            from .inline import run_inline
-
-            return run_inline(order, self.func, args, kwargs)
         from .fork import run_forked
+        from .inline import run_inline
+        from .node_ledger import Full
 
-        return run_forked(order, self.func, args, kwargs)
+        run = run_inline if order.get("isolation") == "inline" else run_forked
+        try:
+            return run(order, self.func, args, kwargs)
+        except Full:
+            return refused()
 
     def __reduce__(self) -> tuple[Any, ...]:
         return eval, (UNPACK % "Wrapped(func)", {**carried(), "func": self.func})
+
+
+def refused() -> dict[str, Any]:
+    """The report of a node that has no room: nothing was run, and another may have some."""
+    from .report import blank
+
+    return blank("inline", (), 0.0) | {"ending": "refused"}
 
 
 @lru_cache(maxsize=1)

@@ -35,7 +35,6 @@ def test_all_nodes_are_used_and_none_is_over_committed(
     assert all(held <= 1e9 for held in most_held(logged(tmp_path)).values())
 
 
-@pytest.mark.xfail(strict=True, reason="a task waits on a full node beside an empty one")
 def test_no_task_waits_on_a_full_node_beside_an_empty_one(
     executor: SizedExecutor, tmp_path: Path
 ) -> None:
