@@ -105,6 +105,26 @@ def test_a_task_is_launched_and_its_future_resolved(bench: Bench) -> None:
     assert len(bench.driver) == 0
 
 
+@pytest.mark.parametrize("why", ["refused", "unequipped"])
+def test_what_a_worker_did_not_run_is_sent_again(bench: Bench, why: str) -> None:
+    future = bench.submit()
+    for sent in (1, 2, 3):
+        bench.launched(sent).set_result({"parsl_sizer": 1, "ending": why})
+    bench.launched(4).set_result("the result")
+    assert future.result(LIMIT_S) == "the result"
+    assert len(future.story.sizing().attempts) == 1
+    assert bench.driver.running == bench.driver.held == 0
+
+
+def test_what_a_worker_did_not_run_fails_once_the_run_is_over(bench: Bench) -> None:
+    future = bench.submit()
+    call = bench.launched(1)
+    bench.driver.drain()
+    call.set_result({"parsl_sizer": 1, "ending": "refused"})
+    with pytest.raises(ShutDown):
+        future.result(LIMIT_S)
+
+
 def test_what_finds_no_room_waits_for_it(bench: Bench) -> None:
     futures = [bench.submit() for _ in range(2)]
     bench.launched(1).set_result(1)

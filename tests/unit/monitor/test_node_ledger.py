@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from parsl_sizer.monitor import node_ledger
-from parsl_sizer.monitor.node_ledger import Claim, Ledger, Table
+from parsl_sizer.monitor.node_ledger import Claim, Full, Ledger, Table
 
 Eventually = Callable[..., Any]
 
@@ -81,6 +81,25 @@ def test_who_has_waited_long_is_next(
     first.release()
     eventually(lambda: large)[0].release()
     eventually(lambda: small)[0].release()
+
+
+def test_who_does_not_want_to_wait_is_told(ledger: Ledger) -> None:
+    first = ledger.wait({"memory": 10}, {"memory": 10})
+    with pytest.raises(Full):
+        ledger.wait({"memory": 10}, {"memory": 1}, patience_s=0.0)
+    assert len(ledger.living()) == 1
+    first.release()
+    ledger.wait({"memory": 10}, {"memory": 1}, patience_s=0.0).release()
+
+
+@pytest.mark.parametrize("mode", ["runner", "fork", "inline"])
+def test_a_call_without_room_is_refused(run: Any, mode: str) -> None:
+    claim = {"ledger": "full", "capacity": {"memory": 10}, "amounts": {"memory": 10}}
+    with node_ledger.claimed(claim):
+        report = run(os.getpid, isolation=mode, claim={**claim, "patience_s": 0.0})
+        assert report["ending"] == "refused"
+        assert report["host"]
+    assert run(os.getpid, isolation=mode, claim=claim)["ending"] == "returned"
 
 
 def claim_and_sleep(path: Path) -> None:
