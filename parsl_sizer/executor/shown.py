@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import threading
+from typing import ClassVar
 
 from rich.console import Console
 from rich.live import Live
@@ -56,29 +58,44 @@ def show(costs: Costs, label: str, *, observed: bool = False) -> None:
 
 
 class LiveLine:
-    """How far the run is, in one line at the bottom of a terminal."""
+    """How far the run is, in one line at the bottom of a terminal for each executor."""
+
+    _shown: ClassVar[list[LiveLine]] = []
+    _live: ClassVar[Live | None] = None
+    _changing: ClassVar[threading.Lock] = threading.Lock()
 
     def __init__(self, driver: Driver, label: str) -> None:
         self._driver = driver
         self._label = label
-        self._live = Live(
-            get_renderable=self._line,
-            console=_console(),
-            refresh_per_second=2,
-            transient=True,
-            redirect_stdout=sys.stdout.isatty(),  # else what belongs into a file would be shown
-        )
 
     def start(self) -> None:
         """Show the line until `stop`; nothing where standard error is not a terminal."""
-        if sys.stderr.isatty():
-            self._live.start()
+        if not sys.stderr.isatty():
+            return
+        with self._changing:
+            self._shown.append(self)
+            if LiveLine._live is None:
+                LiveLine._live = Live(
+                    get_renderable=_lines,
+                    console=_console(),
+                    refresh_per_second=2,
+                    transient=True,
+                    # Else what belongs into a file would be shown.
+                    redirect_stdout=sys.stdout.isatty(),
+                )
+                LiveLine._live.start()
 
     def stop(self) -> None:
         """Take the line away."""
-        self._live.stop()
+        with self._changing:
+            if self in self._shown:
+                self._shown.remove(self)
+            if LiveLine._live is not None and not self._shown:
+                LiveLine._live.stop()
+                LiveLine._live = None
 
-    def _line(self) -> Text:
+    def line(self) -> Text:
+        """What is shown."""
         driver = self._driver
         running, waiting = driver.running, len(driver) - driver.running
         room = driver.room()
@@ -89,6 +106,10 @@ class LiveLine:
             f"{driver.retries:,} retries{memory}",
             style="dim",
         )
+
+
+def _lines() -> Text:
+    return Text("\n").join(shown.line() for shown in list(LiveLine._shown))
 
 
 def _console() -> Console:
