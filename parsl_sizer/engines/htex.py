@@ -49,6 +49,7 @@ class HighThroughput(Engine):
         self._hosts: dict[str, str] = {}  # of managers, from the reports of their tasks
         self._facts: dict[str, Resources] = {}  # of hosts
         self._latest: Resources | None = None
+        self._workers = 0  # of the largest manager
         self._is_unknown = False
         self._is_equipped = True  # until a worker says that it has not got the monitor
         self._probe: Future[Any] | None = None
@@ -57,12 +58,13 @@ class HighThroughput(Engine):
 
     @property
     def is_shared(self) -> bool:
-        return self._managers > 1
+        # Where a node is, is not known before its first report: until then it has another name.
+        return self._managers > 1 or not self._is_local
 
     @property
     def slots(self) -> int:
         said = self.inner.max_workers_per_node
-        return int(said) if math.isfinite(said) else 0
+        return int(said) if math.isfinite(said) else self._workers
 
     def stated(self) -> Resources | None:
         if self._is_local:
@@ -82,6 +84,7 @@ class HighThroughput(Engine):
     def nodes(self) -> Sequence[Node] | None:
         process = self.inner.interchange_proc
         if process is None or process.poll() is not None:
+            self._is_unknown = False
             return ()  # to ask a dead interchange is to wait for ever
         managers = [
             manager
@@ -89,6 +92,8 @@ class HighThroughput(Engine):
             if manager["active"] and not manager.get("draining")
         ]
         self._managers = max(self._managers, len(managers))
+        counts = [int(manager["worker_count"]) for manager in managers]
+        self._workers = max(counts, default=self._workers)
         slots: dict[str, int] = {}
         for manager in managers:
             name = self._name(manager["manager"])
@@ -106,7 +111,7 @@ class HighThroughput(Engine):
         if not self._is_unknown or (self._probe is not None and not self._probe.done()):
             return None
         # A call of nothing much: what matters is the place that its report comes from.
-        order = {"limits": {}, "enforce": False, "isolation": "inline", "sandbox": "cwd"}
+        order = {"enforce": False, "isolation": "inline", "shared_process": True}
         self._probe = self.inner.submit(travel.wrapped(int), {}, order)
         self._probe.add_done_callback(self._probed)
         return self._probe

@@ -68,7 +68,7 @@ class Job:
     running: Attempt | None = None
     answer: ending.Answer | None = None
     declined: int = 0
-    """How often its attempts were sent back unrun."""
+    """How often this attempt was sent back unrun."""
 
 
 class Driver:
@@ -187,8 +187,11 @@ class Driver:
     def _run(self) -> None:
         try:
             while True:
+                message = None
                 with suppress(Empty):
-                    self._inbox.get(timeout=TICK_S)()
+                    message = self._inbox.get(timeout=TICK_S)
+                if message is not None:
+                    message()
                 if time.monotonic() >= self._look_at:
                     self._look_at = time.monotonic() + TICK_S
                     self._look_around()
@@ -210,7 +213,9 @@ class Driver:
                 self._settle(action)
 
     def _submit(self, job: Job) -> None:
-        if self._is_draining or not job.future.set_running_or_notify_cancel():
+        if not job.future.set_running_or_notify_cancel():
+            return
+        if self._is_draining:
             self._resolve(job, None, ShutDown(TOO_LATE))
             return
         self._jobs[job.task.task_id] = job
@@ -223,7 +228,7 @@ class Driver:
         if self._is_draining:
             self._over(job, ShutDown(TOO_LATE))
             return
-        job.running = attempt
+        job.running, job.declined = attempt, 0
         self.running += 1
         self.held += attempt.allocation.get(Kind.MEMORY, 0.0)
         self.retries += attempt.number > 1
@@ -254,6 +259,8 @@ class Driver:
         job.running = None
         self.running -= 1
         self.held -= attempt.allocation.get(Kind.MEMORY, 0.0)
+        if not self.running:
+            self.held = 0.0  # sums of floats are not exact
         if answer.declined:
             self._over(job, ShutDown(TOO_LATE))
             return
@@ -306,8 +313,19 @@ class Driver:
                 logger.info("Node %s has %s", name, node.capacity)
                 self._nodes[name] = node
                 self._handle(Joined(node))
-        if not self._is_draining and (probe := self._engine.probe()) is not None:
-            probe.add_done_callback(lambda done: self._look_again.set())
+        if self._is_draining:
+            return
+        try:
+            probe = self._engine.probe()
+        except Exception as error:
+            logger.warning("A node could not be asked what it has: %r", error)
+            return
+        if probe is not None:
+            probe.add_done_callback(self._probed)
+
+    def _probed(self, probe: Future[Any]) -> None:
+        if not probe.cancelled() and probe.exception() is None:
+            self._look_again.set()  # else it is asked again with the next look
 
     def _look_around(self) -> None:
         if (bad := self._bad_state()) is not None:

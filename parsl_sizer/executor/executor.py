@@ -201,8 +201,10 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
 
     def outstanding(self) -> int:
         """The demand for blocks, in Parsl's unit, worker slots: from sizes, not from counts."""
-        if self._driver is None or self.observe:
+        if self._driver is None:
             return int(self.inner.outstanding())  # type: ignore[attr-defined]
+        if self.observe:  # those count, too, that wait for a first node
+            return max(len(self._driver), int(self.inner.outstanding()))  # type: ignore[attr-defined]
         tasks, nodes = len(self._driver), self._driver.demand()
         if not tasks or nodes is None:
             return tasks
@@ -222,10 +224,17 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         if driver is None or sizes is None:
             self.inner.shutdown(*args, **kwargs)
             return
-        if self._line is not None:
-            self._line.stop()
-        driver.stop_watching()
-        driver.drain()
+        try:
+            if self._line is not None:
+                self._line.stop()
+            driver.stop_watching()
+            driver.drain()
+        finally:
+            self._shut_down(driver, sizes, args, kwargs)
+
+    def _shut_down(
+        self, driver: Driver, sizes: ThreadPoolExecutor, args: Any, kwargs: Mapping[str, Any]
+    ) -> None:
         try:
             self.inner.shutdown(*args, **kwargs)
         finally:

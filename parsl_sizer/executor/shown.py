@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import sys
 import threading
@@ -69,8 +70,8 @@ class LiveLine:
         self._label = label
 
     def start(self) -> None:
-        """Show the line until `stop`; nothing where standard error is not a terminal."""
-        if not sys.stderr.isatty():
+        """Show the line until `stop`; nothing but on a terminal that nobody types at."""
+        if not sys.stderr.isatty() or hasattr(sys, "ps1") or sys.flags.interactive:
             return
         with self._changing:
             self._shown.append(self)
@@ -91,8 +92,9 @@ class LiveLine:
             if self in self._shown:
                 self._shown.remove(self)
             if LiveLine._live is not None and not self._shown:
-                LiveLine._live.stop()
-                LiveLine._live = None
+                live, LiveLine._live = LiveLine._live, None
+                with contextlib.suppress(OSError):  # the terminal is gone
+                    live.stop()
 
     def line(self) -> Text:
         """What is shown."""

@@ -111,7 +111,7 @@ class Group:
         self.version = version
         self.layer = f"cgroup-v{version}"
         self._limit: int | None = None
-        self._kills = 0
+        self._kills = kills(folder, version) or 0
 
     def join(self) -> bool:
         """Put this process into the group, and so all that it forks from now on."""

@@ -7,6 +7,7 @@ such workers needs it as many times. What it had before the first of them is not
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import resource
 import threading
@@ -158,10 +159,13 @@ class Here:
                 current = self._current
                 if current is not None and now - current[0] >= LONG_S:
                     since = now
-                    self._sample(*current)
+                    with contextlib.suppress(Exception):  # others come after this call
+                        self._sample(*current)
             if now - since > BOREDOM_S:
                 since = now
                 self._wanted.clear()
+                if self._current is not None:  # it came in between
+                    self._wanted.set()
 
     def _sample(self, began: float, order: dict[str, Any]) -> None:
         if self._sampler is None:

@@ -215,6 +215,7 @@ def _run(keeper: int, sock: socket.socket, main: Callable[[socket.socket], None]
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _renew_multiprocessing()
+        _renew_randomness()
         main(sock)
         code = 0
     finally:
@@ -222,6 +223,14 @@ def _run(keeper: int, sock: socket.socket, main: Callable[[socket.socket], None]
             with contextlib.suppress(BaseException):
                 stream.flush()
         os._exit(code)
+
+
+def _renew_randomness() -> None:
+    """Forks of one process would draw the same numbers; Python's own sees to that itself."""
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        with contextlib.suppress(Exception):
+            numpy_random.seed()
 
 
 def _renew_multiprocessing() -> None:

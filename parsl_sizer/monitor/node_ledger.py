@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import getpass
 import json
 import math
 import os
 import shutil
 import socket
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -61,15 +61,17 @@ def claimed(claim: dict[str, Any] | None) -> Iterator[float]:
 
 @lru_cache(maxsize=8)
 def folder(name: str) -> Path:
-    """Where the claims of one ledger on this host are."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a uid without a name
-        user = str(os.getuid())
+    """Where the claims of one ledger on this host are: a place that nobody else can write to."""
     safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
-    above = Path(tempfile.gettempdir(), f"parsl_sizer-ledger-{user}-{socket.gethostname()}")
+    user, host = os.getuid(), socket.gethostname()
+    above = Path(tempfile.gettempdir(), f"parsl_sizer-ledger-{user}-{host}")
+    with contextlib.suppress(FileExistsError):
+        above.mkdir(mode=0o700)
+    found = above.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or found.st_mode & 0o077:
+        raise PermissionError(f"{above} is not a folder of ours alone")
     path = above / safe
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
     _sweep(above)
     return path
 
@@ -156,7 +158,7 @@ class Ledger:
         """Claim as soon as there is room; raises `Full` if there is none for too long."""
         claim = Claim(self)
         try:
-            began = looked = time.monotonic()
+            began, looked = time.monotonic(), -math.inf
             pause_s = SHORTEST_S
             while not self._takes(claim, capacity, amounts):
                 now = time.monotonic()

@@ -24,6 +24,8 @@ from .watch import Watch, patron
 
 LEFTOVER, LEFTOVER_SHARE = 16_000_000, 0.1
 """A runner that a task left with more than both, above what it had fresh, is replaced."""
+READY_S = 30.0
+"""A runner that has not tidied up after a call by then is replaced: something in it hangs."""
 BALLAST = 8_000_000
 """A keeper that was forked while more bytes than this were at hand holds them for ever."""
 BACKSTOP_FACTOR, BACKSTOP_MORE = 1.5, 1_000_000_000
@@ -172,7 +174,9 @@ class Supervisor:
         self.fresh = self._held = fresh
 
     def _await_ready(self, sock: socket.socket) -> int | None:
-        """What the runner holds when it is ready for a call; None if it died."""
+        """What the runner holds when it is ready for a call; None if it died, or hangs."""
+        if not self._poll.poll(READY_S * 1000):
+            return None
         frame = wire.receive(sock)
         return None if frame is None else int(frame[0]["ready"])
 

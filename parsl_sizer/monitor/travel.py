@@ -50,9 +50,10 @@ def seek(package):
         if module is None:
             try:
                 module = importlib.import_module("parsl_sizer.monitor.travel")
+                is_same = module.package() == package
             except Exception:
-                pass
-            if module is None or module.package() != package:
+                is_same = False
+            if not is_same:
                 return {"parsl_sizer": 1, "ending": "unequipped"}
             sys.modules[package + ".travel"] = module
         return module.run_packed(order, buffer)

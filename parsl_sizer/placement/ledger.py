@@ -82,15 +82,17 @@ class _Room:
         return _is_within(demand, self.total)
 
     def has_room(self, demand: Demand) -> bool:
+        if self.is_crowded():
+            return False
         return _is_within(demand, self.free) or self.lets_wait(demand)
 
     def lets_wait(self, demand: Demand) -> bool:
         """Whether one more claim of this size may wait for a slot."""
-        return (
-            self.slots * (1 + self.ahead) > len(self.claims)
-            and not self.wide
-            and self.is_narrow(demand)
-        )
+        return not self.wide and self.is_narrow(demand)
+
+    def is_crowded(self) -> bool:
+        """Whether as many wait for its slots as may, whatever they ask for."""
+        return 0 < self.slots * (1 + self.ahead) <= len(self.claims)
 
     def is_narrow(self, demand: Demand) -> bool:
         return self.slots > 0 and _is_within(demand, self.slot)
@@ -235,6 +237,8 @@ class Ledger:
         for room in reversed(self._rooms.values()):
             if room.grown <= since:
                 break
+            if room.is_crowded():
+                continue
             left = 0.0
             for kind, need in demand:
                 over = room.free[kind] - need

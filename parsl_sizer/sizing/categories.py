@@ -21,6 +21,9 @@ strategies that take buckets in order need up to 30; ours stay below 12."""
 MAX_WARNINGS = 1000
 """A broken family with a category per task would otherwise fill memory with what it said."""
 
+NUMBERS = frozenset({int, float})
+"""Amounts cross to workers, which may lack the library that others are from."""
+
 USUAL_KINDS = (Kind.CORES, Kind.MEMORY, Kind.DISK)
 
 _INSTEAD = "the user's request or the largest node is used instead"
@@ -105,7 +108,7 @@ class Categories:
             proposal = self._strategy(task.category).propose(task, failures, largest)
             amounts = proposal.amounts
             for kind, amount in amounts.items():
-                if not 0 <= amount <= limits[kind]:
+                if not 0 <= amount <= limits[kind] or type(amount) not in NUMBERS:
                     break
             else:
                 if amounts.keys() >= self._demanded:
@@ -122,6 +125,7 @@ class Categories:
     def _mended(self, task: TaskInfo, proposal: Proposal, largest: Resources) -> Proposal:
         amounts = dict.fromkeys(self._demanded, math.nan) | dict(proposal.amounts)
         for kind, amount in amounts.items():
+            amounts[kind] = amount = float(amount)
             if 0 <= amount <= largest[kind]:
                 continue
             if largest[kind] < amount < math.inf:  # the node may have shrunk; not a fault

@@ -39,8 +39,9 @@ NEAR_PEAK = 0.8
 """A task is near its peak at this share of it: most allocations that are too small are less."""
 STOPPED_AFTER_S = 0.25
 """So long after a task has run out of memory it has been stopped."""
-LEVEL, LEVEL_FOR_S = 0.98, 0.1
-"""A task's memory is level if it was at this share of its peak so long before the end."""
+LEVEL, SLOWED, LEVEL_FOR_S = 0.005, 0.1, 0.1
+"""A task's memory is level if in so long it grew by less than the first share of its peak, and
+than the second share of what it grew before."""
 HEADROOM = 1.03
 """What such a task is given above that level."""
 NEARLY_SHORT = 0.25
@@ -172,14 +173,31 @@ class Levelled(NamedTuple):
         return f"it was level at {format_amount(Kind.MEMORY, self.level)} when it was stopped"
 
 
-def level_reached(failure: Outcome) -> float | None:
-    """The memory at which a task was level when it was stopped; None if it was still growing."""
-    peak = failure.usage.peak.get(Kind.MEMORY, 0.0)
-    if not failure.usage.series or peak <= failure.attempt.allocation.get(Kind.MEMORY, math.inf):
+def level_reached(failures: Sequence[Outcome]) -> float | None:
+    """The memory at which a task was level when it was stopped; None if it was still growing.
+
+    Tasks that share a busy machine grow slowly, and some pause: level is what has nearly
+    ceased to grow as it had before, and whom we took for level once and wrongly is growing.
+    """
+    *earlier, failure = failures
+    peak, allocation = _memory(failure)
+    if not failure.usage.series or peak <= allocation:
+        return None
+    if earlier and allocation <= _memory(earlier[-1])[0] * HEADROOM:
         return None
     stopped_s = failure.usage.series[-1][0]
-    before = [used for at, used in failure.usage.series if at <= stopped_s - LEVEL_FOR_S]
-    return peak if before and before[-1] >= LEVEL * peak else None
+    before = [(at, used) for at, used in failure.usage.series if at <= stopped_s - LEVEL_FOR_S]
+    if not before or before[-1][0] <= 0:
+        return None
+    at, used = before[-1]
+    usual = used / at * (stopped_s - at)
+    return peak if peak - used <= min(LEVEL * peak, SLOWED * usual) else None
+
+
+def _memory(failure: Outcome) -> tuple[float, float]:
+    """What was used, and what was given."""
+    peak = failure.usage.peak.get(Kind.MEMORY, 0.0)
+    return peak, failure.attempt.allocation.get(Kind.MEMORY, math.inf)
 
 
 class Load:
@@ -259,7 +277,7 @@ class Ladders(PerKind):
         largest: float,
     ) -> tuple[float, object]:
         if failures and kind is Kind.MEMORY and kind in failures[-1].exhausted:
-            level = level_reached(failures[-1])
+            level = level_reached(failures)
             if level is not None and level * HEADROOM < largest:
                 return level * HEADROOM, Levelled(level)
         return super()._amount(kind, predictor, task, failures, largest)

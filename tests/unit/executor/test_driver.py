@@ -275,3 +275,19 @@ def test_the_demand_is_told_in_nodes(bench: Bench) -> None:
         bench.submit(memory=0.5e9)
     until(lambda: bench.driver.demand() == pytest.approx(2.5))
     assert len(bench.driver) == 5
+
+
+def test_a_probe_that_fails_does_not_end_the_loop(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def probe() -> None:
+        asked.append(1)
+        raise RuntimeError("the engine is dead")
+
+    monkeypatch.setattr(bench.engine, "probe", probe)
+    until(lambda: asked)
+    future = bench.submit()
+    bench.launched(1).set_result("the result")
+    assert future.result(LIMIT_S) == "the result"

@@ -220,3 +220,16 @@ def test_names_are_resolved_once() -> None:
 def test_a_process_without_children_has_none() -> None:
     before = probe.descendants(os.getpid())
     assert call.has_children() == bool(before)
+
+
+def test_forks_draw_their_own_random_numbers(run: Run, supervised: str) -> None:
+    import numpy as np
+
+    def draw() -> float:
+        return float(np.random.random())
+
+    drawn = set()
+    for _ in range(3):
+        drawn.add(run(draw, isolation=supervised)["result"])
+        run(os._exit, 3, isolation=supervised)  # the next call is in another runner
+    assert len(drawn) == 3

@@ -221,3 +221,17 @@ def test_without_a_folder_calls_run_all_the_same(
 
 def test_an_empty_table_has_room_for_anything() -> None:
     assert Table("").has_room("one", {"memory": 1}, {"memory": 2})
+
+
+def test_a_folder_that_others_can_write_to_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_ledger.tempfile, "gettempdir", lambda: str(tmp_path))
+    node_ledger.folder.cache_clear()
+    try:
+        above = node_ledger.folder("run").parent
+        above.chmod(0o770)
+        with pytest.raises(PermissionError):
+            node_ledger.folder("another")
+    finally:
+        node_ledger.folder.cache_clear()

@@ -87,3 +87,13 @@ def test_without_a_folder_there_is_no_sandbox(
     report = run(os.getpid, isolation=isolation)
     assert report["ending"] == "returned"
     assert "disk" not in report["peak"]
+
+
+def test_a_pipe_by_the_name_of_a_sandbox_stops_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sandbox.tempfile, "gettempdir", lambda: str(tmp_path))
+    pipe = tmp_path / f"{sandbox.PREFIX}{os.getuid()}-pipe"
+    os.mkfifo(pipe)
+    sandbox._sweep()
+    assert pipe.exists()

@@ -319,3 +319,22 @@ def test_a_call_may_run_calls_of_its_own(run: Run, supervised: str) -> None:
     outer_pid, inner_pid = run(outer, isolation=supervised)["result"]
     assert len({os.getpid(), outer_pid, inner_pid}) == 3
     assert not probe.is_alive(inner_pid)
+
+
+def test_a_runner_that_hangs_between_calls_is_replaced(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stubborn:
+        def __del__(self) -> None:
+            time.sleep(1000)
+
+    def litter() -> int:
+        cycle: list[Any] = [Stubborn(), b"x" * 20 * MB]
+        cycle.append(cycle)
+        return os.getpid()
+
+    first = run(litter)["result"]
+    monkeypatch.setattr("parsl_sizer.monitor.supervisor.READY_S", 0.5)
+    report = run(pid)
+    assert report["ending"] == "returned"
+    assert report["result"] != first

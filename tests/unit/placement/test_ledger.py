@@ -336,3 +336,12 @@ class TestANodeThatIsKept:
         ledger.leave("m")
         ledger.join(Node("m", Resources(memory=16 * GB)))
         assert place(ledger, "e", memory=8 * GB) == "m"
+
+
+def test_no_more_claims_wait_for_slots_than_may_whatever_they_ask_for() -> None:
+    ledger = Ledger()
+    ledger.join(Node("n1", Resources(cores=2, memory=1e12), slots=2))
+    placed = [place(ledger, str(number), memory=1.0) for number in range(6)]
+    assert placed == ["n1"] * 4 + [None] * 2
+    ledger.release("0")
+    assert place(ledger, "again", memory=1.0) == "n1"

@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from parsl_sizer.model import Attempt, Ending, Kind, Outcome, Resources, TaskInfo, Usage
@@ -163,6 +164,15 @@ class TestFirstProposals:
         proposal = Proposal({**SOUND, Kind.GPUS: 0.0}, "because")
         categories, said = sized_by(always(proposal), kinds=list(SOUND))
         assert categories.propose(task(), [], NODE) is proposal
+        assert said == []
+
+    @pytest.mark.parametrize("number", [np.float64, np.float32, np.int64])
+    def test_amounts_are_plain_numbers(self, number: Callable[[float], float]) -> None:
+        proposal = Proposal({kind: number(amount) for kind, amount in SOUND.items()}, "because")
+        categories, said = sized_by(always(proposal), kinds=list(SOUND))
+        amounts = categories.propose(task(), [], NODE).amounts
+        assert amounts == SOUND
+        assert {type(amount) for amount in amounts.values()} == {float}
         assert said == []
 
     @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from parsl_sizer.model import (
 from parsl_sizer.strategies import Setting, Strategy
 from parsl_sizer.strategies.catalog import family
 from parsl_sizer.strategies.cold_start import Pool
-from parsl_sizer.strategies.optimal_ladder import OptimalLadder
+from parsl_sizer.strategies.optimal_ladder import HEADROOM, OptimalLadder, level_reached
 
 GB = 1e9
 NODE = Resources(cores=16, memory=64 * GB, disk=64 * GB)
@@ -331,3 +331,35 @@ def test_categories_of_a_family_share_what_they_know_and_families_share_nothing(
             strategy.learn(done(number, {Kind.MEMORY: 40 * GB}))
     assert first(one("new"))[Kind.MEMORY] == 40 * GB
     assert first(other("new")) == before != first(one("new"))
+
+
+def stopped(series: Sequence[tuple[float, float]], allocation: float) -> Outcome:
+    attempt = Attempt(TaskInfo(1, "align"), 1, {Kind.MEMORY: allocation})
+    usage = Usage(
+        {Kind.MEMORY: max(used for _, used in series)}, series[-1][0], None, tuple(series)
+    )
+    return Outcome(attempt, Ending.EXHAUSTED, usage=usage, exhausted=frozenset({Kind.MEMORY}))
+
+
+def rising(rate: float, until_s: float, rests_s: float = 0.0) -> list[tuple[float, float]]:
+    """Growth at this rate, seen every 50 ms, and then none."""
+    steps = round((until_s + rests_s) / 0.05)
+    return [(step * 0.05, rate * min(step * 0.05, until_s)) for step in range(1, steps + 1)]
+
+
+def test_a_task_that_rests_is_level() -> None:
+    failure = stopped(rising(2 * GB, 1.0, rests_s=0.3), GB)
+    assert level_reached([failure]) == 2 * GB
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.5, 1.0, 4.0])
+def test_a_task_that_grows_however_slowly_is_not_level(rate: float) -> None:
+    assert level_reached([stopped(rising(rate * GB, 8.0), 7 * rate * GB)]) is None
+
+
+def test_a_task_that_was_taken_for_level_wrongly_is_not_taken_for_it_again() -> None:
+    first = stopped(rising(2 * GB, 1.0, rests_s=0.3), GB)
+    second = stopped(rising(2.1 * GB, 1.0, rests_s=0.3), 2 * GB * HEADROOM)
+    assert level_reached([first, second]) is None
+    elsewhere = stopped(rising(6 * GB, 1.0, rests_s=0.3), 5 * GB)
+    assert level_reached([first, elsewhere]) == 6 * GB
