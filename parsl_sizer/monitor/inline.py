@@ -112,6 +112,7 @@ class Here:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self.tidiness = Tidiness()
+        self.tidiness.restore()  # else a call would be given what is free in here, unseen
         self._children_before = frozenset(probe.descendants(self.pid))
         self.layers = ("proc", "hwm") if self.tidiness.last else ("rusage",)
         self.maxrss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
