@@ -3,7 +3,8 @@
 The kernel divides each page by the number of processes that hold it, but to be told so
 takes 1 ms for every 50 MB. So that is asked for sparingly, to learn how much of what each
 member holds is other members'. In between that is taken off: anonymous pages that are new
-are a process's own, and a shared page that is new is new to all.
+are a process's own, and shared memory is what it was, or all of who has most of it: who comes
+to a page may well find it charged to another.
 """
 
 from __future__ import annotations
@@ -28,9 +29,8 @@ class Part(NamedTuple):
 
     off: int
     """Anonymous pages that others are charged for."""
-    shared: int
-    """Pages of shared memory that it held at that time, and how many it is charged for."""
     of_shared: int
+    """Pages of shared memory that it is charged for."""
     is_forked: bool
 
 
@@ -76,25 +76,26 @@ class Charge:
             return members[self._root].held - self._fresh
         for gone in self._parts.keys() - members.keys():
             del self._parts[gone]
-        total = shared = 0
+        total = of_shared = most_shared = 0
         for pid, found in members.items():
             part = self._parts.get(pid)
             if part is None or self._runs_another_program(pid, part, found):
                 part = self._parts[pid] = self._first_part(pid, found)
-            total += found.held - found.shared - part.off + part.of_shared
-            shared = max(shared, found.shared - part.shared)
+            total += max(0, found.held - found.shared - part.off)  # some has been given back
+            of_shared += min(found.shared, part.of_shared)
+            most_shared = max(most_shared, found.shared)
             if pid != self._root and found.held > self._largest_child:
                 self._largest_child = found.held
                 self.is_largest_child_forked = part.is_forked
-        return total + shared
+        return total + max(of_shared, most_shared)
 
     def _first_part(self, pid: int, found: Memory) -> Part:
         """A member that is new has all its pages from another, unless it runs its own program."""
         if pid == self._root:
-            return Part(self._fresh, found.shared, found.shared, is_forked=True)
+            return Part(self._fresh, found.shared, is_forked=True)
         if self._is_forked(pid):
-            return Part(found.held - found.shared, found.shared, 0, is_forked=True)
-        return Part(0, found.shared, found.shared, is_forked=False)
+            return Part(found.held - found.shared, 0, is_forked=True)
+        return Part(0, found.shared, is_forked=False)
 
     def _runs_another_program(self, pid: int, part: Part, found: Memory) -> bool:
         """Whether one that was forked has become another program, and let all its pages go."""
@@ -150,5 +151,5 @@ class Charge:
                 own = self._fresh // max(1, len(forked)) if base is None else base
             if pid in forked:
                 off += own
-            found[pid] = Part(off, held.shared, of_shared, pid in forked)
+            found[pid] = Part(off, of_shared, pid in forked)
         return found

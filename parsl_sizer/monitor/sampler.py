@@ -46,6 +46,8 @@ class Sampler:
         self.peak = 0
         self.now = 0
         self.samples = 0
+        self.most_file = 0
+        """The most that the root has had mapped of files while its mark was not reset."""
         self.is_root_alive = True
         self.series = Series(points)
         self.cores = Cores()
@@ -70,6 +72,8 @@ class Sampler:
             found = probe.memory(pid)
             if found is not None:
                 members[pid] = found
+                if pid == self.tree.root and pid in self._stubborn:
+                    self.most_file = max(self.most_file, found.file)
                 above += self._highest(pid, found) - found.held
         took_s = thread_time() - began
         self.samples += 1
@@ -104,6 +108,8 @@ class Sampler:
         elif not probe.forget_highest(pid):
             self._stubborn.add(pid)
         file = found.file if before is None else max(found.file, before.file)
+        if pid == self.tree.root:
+            file = max(file, self.most_file)
         return max(found.held, found.highest - file)
 
     def _note(self, members: dict[int, Memory], above: int, at: float) -> None:
@@ -134,7 +140,8 @@ def peak_of(head: dict[str, Any], fresh: int, sampler: Sampler | None) -> int:
         before = sampler.last_of_root or before
     most: int = after.held
     if "highest" in head:
-        most = max(most, head["highest"] - max(after.file, before.file))
+        file = max(after.file, before.file, sampler.most_file if sampler is not None else 0)
+        most = max(most, head["highest"] - file)
     most += head.get("left", 0) - fresh
     child = head.get("child", 0)
     if child > max(after.highest, head.get("highest", 0)):
