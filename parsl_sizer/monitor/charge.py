@@ -120,16 +120,24 @@ class Charge:
     def look(self, members: dict[int, Memory], upper: int, limit: float | None) -> None:
         """Have the kernel divide what is shared."""
         began = thread_time()  # on a busy machine it is not we who take long
+        before = self._part_of_fresh()
         shares = {pid: probe.shares(pid) for pid in members}
-        base = probe.shares(self._twin) if self._twin else None
+        base = self._part_of_fresh()
         after = {pid: probe.memory(pid) for pid in members}
-        if None not in after.values():  # else some were counted with those that ended
-            self._parts.update(self._divided(members, shares, base and base.of_anonymous))
+        has_ended = None in after.values()
+        has_forked = before is not None and base is not None and abs(base - before) > SAME
+        if not has_ended and not has_forked:  # else not all were divided by the same number
+            self._parts.update(self._divided(members, shares, base))
         now, took_s = perf_counter(), thread_time() - began
         is_near = limit is not None and upper > limit
         self._next = now + took_s / (SHARE_NEAR_LIMIT if is_near else SHARE)
         self._next_if_steady = now + STEADY_SHARE * (now - self._began)
         self._upper_then = upper
+
+    def _part_of_fresh(self) -> int | None:
+        """One process's part of the pages of a fresh root, if there is a twin to tell it."""
+        found = probe.shares(self._twin) if self._twin else None
+        return found and found.of_anonymous
 
     def _divided(
         self,

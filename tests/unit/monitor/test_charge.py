@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 
+import pytest
+
+from parsl_sizer.monitor import probe
 from parsl_sizer.monitor.charge import Charge, Part
-from parsl_sizer.monitor.probe import Memory
+from parsl_sizer.monitor.probe import Memory, Shares
 
 MB = 1_000_000
 ROOT, OTHER = os.getpid(), os.getppid()
@@ -37,3 +40,24 @@ def test_shared_memory_that_is_new_is_charged() -> None:
     charge = charge_of(Part(60 * MB, 300 * MB, True), Part(0, 0, False))
     members = {ROOT: memory(460, shared=400), OTHER: memory(6)}
     assert charge.estimate(members) == 406 * MB
+
+
+@pytest.mark.parametrize("forks_in_between", [False, True])
+def test_a_fork_during_a_look_is_not_charged(
+    monkeypatch: pytest.MonkeyPatch, forks_in_between: bool
+) -> None:
+    """Else the root's part would be a half of its pages, and that of its twin a third."""
+    holders = 2
+
+    def shares(pid: int) -> Shares:
+        nonlocal holders
+        found = Shares(60 * MB, 60 * MB // holders, 0)
+        holders += forks_in_between
+        return found
+
+    monkeypatch.setattr(probe, "shares", shares)
+    charge = Charge(ROOT, 60 * MB, OTHER)
+    members = {ROOT: memory(60)}
+    charge.look(members, 0, None)
+    assert bool(charge._parts) != forks_in_between
+    assert charge.estimate({**members, OTHER: memory(0)}) == 0
