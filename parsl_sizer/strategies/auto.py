@@ -17,7 +17,15 @@ from .cold_start import Pool
 from .conditioned_ladder import on_log_scale
 from .evidence import TIME_FLOOR
 from .optimal_ladder import OptimalLadder, ladders
-from .views import ALWAYS_REFIT, RETRY_PRICE, Found, LikeTasks, RecentTasks, View
+from .views import (
+    ALWAYS_REFIT,
+    RETRY_PRICE,
+    VERY_MANY,
+    Found,
+    LikeTasks,
+    RecentTasks,
+    View,
+)
 
 DISCOUNT = 0.99
 """Per task: what happened 70 tasks ago counts half."""
@@ -27,8 +35,9 @@ SURE = 0.5
 """...and by more than so many standard errors of the difference."""
 GIANT = 10.0
 """A task weighs at most as if it took so many mean times: one giant does not decide."""
-MANY, VERY_MANY = 2000, 20_000
-"""From so many tasks on every third is judged by, then every eighth: a sample is enough."""
+MANY = 2000
+"""From so many tasks on every third is judged by, from `VERY_MANY` every eighth: a sample
+is enough."""
 HALF_LIVES = (200.0, 50.0)
 REACHES = (1.0, 4.0)
 """Neighbours that count, in multiples of n^0.6: one narrow view and one wide."""
@@ -132,9 +141,10 @@ class Auto(OptimalLadder):
 
     def _has_new(self, task: TaskInfo) -> bool:
         names = self._names
-        return any(name not in names for name in task.features) or (
-            self._kind in task.requested and REQUESTED not in names
-        )
+        for name in task.features:
+            if name not in names:
+                return True
+        return REQUESTED not in names and self._kind in task.requested
 
     def _adopt(self, task: TaskInfo) -> None:
         """Start to look at features that the task has and no task before it had."""

@@ -28,7 +28,9 @@ def on_log_scale(value: float | None) -> float:
     """
     if value is None or not math.isfinite(value):
         return math.nan
-    return math.copysign(math.log1p(abs(value)), value)
+    if value >= 0.0:
+        return math.log1p(value)
+    return -math.log1p(-value)
 
 
 class ConditionedLadder(OptimalLadder):

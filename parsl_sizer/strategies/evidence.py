@@ -62,6 +62,7 @@ class Evidence:
         "_fineness",
         "bins",
         "failing",
+        "maximum",
         "recent",
         "tasks",
         "time_s",
@@ -71,6 +72,7 @@ class Evidence:
     def __init__(self) -> None:
         self.tasks = 0
         self.time_s = 0.0
+        self.maximum = 0.0
         self.bins: dict[int, list[float]] = {}
         self._fineness = 1000.0
         self.top: list[float] = []
@@ -78,10 +80,6 @@ class Evidence:
         self.failing: dict[int | str, tuple[float, float, int]] = {}
         self._failed_tasks = 0
         self._failed_shares = 0.0
-
-    @property
-    def maximum(self) -> float:
-        return self.top[-1] if self.top else 0.0
 
     @property
     def mean_s(self) -> float:
@@ -114,11 +112,13 @@ class Evidence:
                 found[0] = peak
             found[1] += wall_s
             found[2] += 1.0
-        if len(self.top) < MOST_TOP:
-            insort(self.top, peak)
-        elif peak > self.top[0]:
-            self.top.pop(0)
-            insort(self.top, peak)
+        top = self.top
+        if len(top) < MOST_TOP:
+            insort(top, peak)
+        elif peak > top[0]:
+            del top[0]
+            insort(top, peak)
+        self.maximum = top[-1]
         self.recent.append(Seen(peak, wall_s, features))
         if self.failing:
             failed = self.failing.pop(task_id, None)

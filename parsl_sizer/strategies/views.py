@@ -33,8 +33,8 @@ GROWTH = 0.03
 ALWAYS_REFIT = 40
 """Refit the plain ladder after every task while there are no more than this."""
 SHORT_S = 0.05
-STALE = 256.0
-"""Refit what forgets old tasks after this many at the latest."""
+STALE, VERY_MANY = 256.0, 20_000
+"""Refit what forgets old tasks after this many at the latest; twice that from so many on."""
 
 Found = tuple[Ladder, float]
 """A ladder and the factor to scale it by."""
@@ -127,7 +127,7 @@ class RecentTasks:
         import numpy as np
 
         share = growth(evidence)
-        stale = STALE * share / GROWTH
+        stale = STALE * share / GROWTH * (1 if evidence.tasks < VERY_MANY else 2)
         self.due_at = evidence.tasks + min(max(share * evidence.tasks, 1.0), stale)
         window = list(evidence.recent)[-int(8 * self._half_life) :]
         points = weighted_points(
