@@ -12,6 +12,9 @@ from parsl_sizer.monitor import travel
 from parsl_sizer.monitor.wire import Plain
 
 SIZED_KINDS = frozenset({Kind.CORES, Kind.MEMORY, Kind.DISK})
+GB = 1e9
+NOT_KNOWN = 1e15
+"""Stands for the disk of a node that nobody has seen: more than any task asks for."""
 
 
 class CannotWrap(SizerError, TypeError):
@@ -65,7 +68,17 @@ class Engine(ABC):
 
     def stated(self) -> Resources | None:
         """What a node will have, as far as that is known before one is here; None if not."""
-        return None
+        provider = getattr(self.inner, "provider", None)
+        cores = getattr(provider, "cores_per_node", None)
+        memory = getattr(provider, "mem_per_node", None)
+        known: dict[Kind, float] = dict(self.node or {})
+        if cores:
+            known.setdefault(Kind.CORES, float(cores))
+        if memory:
+            known.setdefault(Kind.MEMORY, memory * GB)
+        if Kind.MEMORY not in known:
+            return None
+        return Resources(cores=1.0, disk=NOT_KNOWN).updated(known)
 
     @abstractmethod
     def nodes(self) -> Sequence[Node] | None:

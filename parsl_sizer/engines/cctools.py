@@ -8,11 +8,11 @@ they stop it.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -23,9 +23,6 @@ from parsl_sizer.model import MB, Amounts, Ending, Kind, Node, Resources, is_byt
 from .base import Engine, Verdict
 from .cctools_status import Status
 
-GB = 1e9
-NOT_KNOWN = 1e15
-"""Stands for the disk of a worker that nobody has seen: more than any task asks for."""
 KNOCK_S = 1.0
 """A task that lasts so long keeps the manager awake for as long as it takes to ask it."""
 
@@ -57,32 +54,27 @@ class CCTools(Engine):
         self._status: Status | None = None
         self._here: Sequence[Node] = ()
 
-    def stated(self) -> Resources | None:
-        provider = getattr(self.inner, "provider", None)
-        cores, memory = (
-            getattr(provider, name, None) for name in ("cores_per_node", "mem_per_node")
-        )
-        known: dict[Kind, float] = dict(self.node or {})
-        if cores:
-            known.setdefault(Kind.CORES, float(cores))
-        if memory:
-            known.setdefault(Kind.MEMORY, memory * GB)
-        if Kind.MEMORY not in known:
-            return None
-        return Resources(cores=1.0, disk=NOT_KNOWN).updated(known)
-
     def nodes(self) -> Sequence[Node] | None:
         port = self._port()
         if port is None:
             return None
         if self._status is None:
             self._status = Status(self._password())
-        if not self._here and not self.inner.tasks:
-            self._wake()
         found = self._ask(self._status, port)
         if found is not None:
             self._here = found
         return found
+
+    def probe(self) -> Future[Any] | None:
+        """Give a manager at rest something to do, so that it notices workers and answers."""
+        if self._here or self.inner.tasks or self._port() is None:
+            return None
+        try:
+            knock = {"cores": 1, "memory": 1, "disk": 1}
+            future: Future[Any] = self.inner.submit(time.sleep, knock, KNOCK_S)
+        except ExecutorError:  # it is dead: there is nobody to wake
+            return None
+        return future
 
     def specification(
         self, allocation: Amounts, given: Mapping[str, object], capacity: Resources | None
@@ -127,14 +119,6 @@ class CCTools(Engine):
         promised = promised_by(worker)
         said = {kind: min(amount, promised[kind]) for kind, amount in (self.node or {}).items()}
         return Node(f"{worker.get('hostname')} {address}", promised.updated(said))
-
-    def _wake(self) -> None:
-        """Give a manager at rest something to do, so that it notices workers and answers.
-
-        No node is known, so nobody else submits anything now.
-        """
-        with contextlib.suppress(ExecutorError):  # it is dead: there is nobody to wake
-            self.inner.submit(time.sleep, {"cores": 1, "memory": 1, "disk": 1}, KNOCK_S)
 
     def _password(self) -> str | None:
         file = self._password_file()

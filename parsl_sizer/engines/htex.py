@@ -26,11 +26,8 @@ from parsl_sizer.monitor.node import facts
 
 from .base import Engine, Verdict
 
-GB = 1e9
 NO_KWARGS = serialize({})
 MOST = 1e18
-NOT_KNOWN = 1e15
-"""Stands for the disk of a node that nobody has seen: more than any task asks for."""
 
 
 class HighThroughput(Engine):
@@ -69,17 +66,7 @@ class HighThroughput(Engine):
     def stated(self) -> Resources | None:
         if self._is_local:
             return self._with_node(_resources(facts()))
-        provider = self.inner.provider
-        cores = getattr(provider, "cores_per_node", None)
-        memory = getattr(provider, "mem_per_node", None)
-        known: dict[Kind, float] = dict(self.node or {})
-        if cores:
-            known.setdefault(Kind.CORES, float(cores))
-        if memory:
-            known.setdefault(Kind.MEMORY, memory * GB)
-        if Kind.MEMORY not in known:
-            return None
-        return Resources(cores=1.0, disk=NOT_KNOWN).updated(known)
+        return super().stated()
 
     def nodes(self) -> Sequence[Node] | None:
         process = self.inner.interchange_proc

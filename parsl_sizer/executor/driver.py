@@ -94,7 +94,7 @@ class Driver:
         self._look_again = threading.Event()
         self._is_over = threading.Event()
         self._is_draining = False
-        self._look_at = 0.0
+        self._tick_at = 0.0
         self._demand: tuple[float, float | None] = (-math.inf, 0.0)
         self._whys: dict[str, str] = {}
         self._why: tuple[object, str] = None, ""
@@ -177,8 +177,7 @@ class Driver:
             except Exception as error:
                 logger.warning("The nodes could not be asked for: %r", error)
                 nodes = None
-            if nodes is not None:
-                self._inbox.put(partial(self._set_nodes, nodes))
+            self._inbox.put(partial(self._look_at, nodes))
             self._look_again.wait(TICK_S)
             self._look_again.clear()
 
@@ -192,8 +191,8 @@ class Driver:
                     message = self._inbox.get(timeout=TICK_S)
                 if message is not None:
                     message()
-                if time.monotonic() >= self._look_at:
-                    self._look_at = time.monotonic() + TICK_S
+                if time.monotonic() >= self._tick_at:
+                    self._tick_at = time.monotonic() + TICK_S
                     self._look_around()
                 if not self._inbox.qsize():
                     self._update_demand()
@@ -313,6 +312,11 @@ class Driver:
                 logger.info("Node %s has %s", name, node.capacity)
                 self._nodes[name] = node
                 self._handle(Joined(node))
+
+    def _look_at(self, nodes: Sequence[Node] | None) -> None:
+        """Take note of the nodes, if the engine could say; and ask one that has not said yet."""
+        if nodes is not None:
+            self._set_nodes(nodes)
         if self._is_draining:
             return
         try:
@@ -321,6 +325,7 @@ class Driver:
             logger.warning("A node could not be asked what it has: %r", error)
             return
         if probe is not None:
+            self._look_again.set()
             probe.add_done_callback(self._probed)
 
     def _probed(self, probe: Future[Any]) -> None:

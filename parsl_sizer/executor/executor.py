@@ -12,8 +12,9 @@ import signal
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from . import arguments, intake
 from .calls import Call
 from .driver import Driver, Job
 from .face import FORWARDED, face, forwarded
+from .file_sizes import FileSizes
 from .hints import BadHint, read
 from .shown import Costs, LiveLine, show
 from .story import SizedFuture
@@ -39,8 +41,6 @@ logger = logging.getLogger(__name__)
 
 OFF = "PARSL_SIZER"
 """An environment variable: with the value ``off`` everything passes through untouched."""
-
-STAT_THREADS = 4
 
 
 class SizedExecutor(ParslExecutor, RepresentationMixin):
@@ -129,7 +129,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             warn=self._warn,
         )
         self._driver: Driver | None = None
-        self._sizes: ThreadPoolExecutor | None = None
+        self._sizes: FileSizes | None = None
         self._ids = itertools.count(1)
         self._said: set[str] = set()
         self._ledger = uuid.uuid4().hex[:12]
@@ -151,7 +151,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         if os.environ.get(OFF, "").lower() == "off":
             logger.warning("%s=off: tasks of %s are not sized.", OFF, self.label)
             return
-        self._sizes = ThreadPoolExecutor(STAT_THREADS, "parsl_sizer-files")
+        self._sizes = FileSizes()
         self._driver = Driver(self._sizer, self._engine, observe=self._note)
         self._driver.start()
         if not self._engine.measures:
@@ -193,7 +193,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         job = Job(task, call, SizedFuture(task.task_id))
         files = intake.input_files(args, kwargs)
         if files and "input_size" not in hints.features:
-            sizes.submit(_submit_with_files, driver, job, files, size)
+            sizes.ask(files, partial(_submit_with_files, driver, job, size))
         else:
             job.task = _with_input_size(task, size if size >= intake.LARGE_ARGUMENTS else None)
             driver.submit(job)
@@ -233,13 +233,13 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             self._shut_down(driver, sizes, args, kwargs)
 
     def _shut_down(
-        self, driver: Driver, sizes: ThreadPoolExecutor, args: Any, kwargs: Mapping[str, Any]
+        self, driver: Driver, sizes: FileSizes, args: Any, kwargs: Mapping[str, Any]
     ) -> None:
         try:
             self.inner.shutdown(*args, **kwargs)
         finally:
             driver.finish()
-            sizes.shutdown(wait=False)  # whoever still waits for a file size hears it is over
+            sizes.close()  # whoever still waits for a file size hears it is over
             if self.report:
                 show(self._costs, self.label, observed=self.observe)
 
@@ -298,12 +298,10 @@ def local_engine() -> HighThroughputExecutor:
     )
 
 
-def _submit_with_files(driver: Driver, job: Job, files: Sequence[Any], size: int) -> None:
-    """In a thread of its own: file systems take their time."""
-    known = intake.size_of(files)
-    if known is not None and size >= intake.LARGE_ARGUMENTS:
-        known += size
-    job.task = _with_input_size(job.task, known)
+def _submit_with_files(driver: Driver, job: Job, size: int, in_files: float | None) -> None:
+    if in_files is not None and size >= intake.LARGE_ARGUMENTS:
+        in_files += size
+    job.task = _with_input_size(job.task, in_files)
     driver.submit(job)
 
 

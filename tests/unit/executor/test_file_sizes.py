@@ -1,0 +1,71 @@
+"""Every question about file sizes is answered once, whatever the file system does."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from queue import Queue
+
+import pytest
+from parsl.data_provider.files import File
+from parsl.executors import ThreadPoolExecutor
+
+from parsl_sizer import SizedExecutor
+from parsl_sizer.executor.file_sizes import THREADS, FileSizes
+
+LONG_S = 60.0
+
+
+class Hanging(File):
+    """A file on a file system that does not answer until `go_on`."""
+
+    go_on = threading.Event()
+
+    @property
+    def filepath(self) -> str:
+        self.go_on.wait()
+        return str(super().filepath)
+
+
+@pytest.fixture
+def hanging() -> Iterator[Hanging]:
+    Hanging.go_on = threading.Event()
+    yield Hanging("nowhere")
+    Hanging.go_on.set()
+
+
+def test_sizes_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "some"
+    path.write_bytes(b"x" * 1000)
+    sizes, told = FileSizes(), Queue[float | None]()
+    sizes.ask([File(str(path)), File(str(path))], told.put)
+    assert told.get(timeout=LONG_S) == 2000
+    sizes.close()
+
+
+def test_who_hangs_is_given_up_and_holds_up_nobody_for_long(hanging: Hanging) -> None:
+    sizes, told = FileSizes(patience_s=0.2), Queue[float | None]()
+    for _ in range(3 * THREADS):
+        sizes.ask([hanging], told.put)
+    assert [told.get(timeout=LONG_S) for _ in range(3 * THREADS)] == [None] * (3 * THREADS)
+    hanging.go_on.set()
+    sizes.close()
+    assert told.empty()  # nothing is told twice
+
+
+def test_after_the_end_nothing_is_waited_for(hanging: Hanging) -> None:
+    sizes, told = FileSizes(), Queue[float | None]()
+    sizes.ask([hanging], told.put)
+    sizes.close()
+    assert told.get_nowait() is None
+    sizes.ask([hanging], told.put)
+    assert told.get_nowait() is None
+
+
+def test_a_task_whose_file_hangs_does_not_outlive_its_executor(hanging: Hanging) -> None:
+    executor = SizedExecutor(ThreadPoolExecutor(), report=False)
+    executor.start()
+    future = executor.submit(len, {}, [hanging])
+    executor.shutdown()
+    assert "shut down" in str(future.exception(timeout=LONG_S))
