@@ -320,13 +320,12 @@ class Sizer:
         """Size a waiting task by what is known now; False if no node can hold it."""
         task = waiting.task
         job = self._jobs[task.task_id]
-        proposal = self._cut_down(job, waiting) if job.outcomes else self._first(task)
+        proposal = self._retry(job, waiting) if job.outcomes else self._first(task)
         if proposal is None:
             return False
         waiting.ask(proposal.amounts, proposal.why)
         waiting.changes = self._ledger.changes
-        if not job.outcomes:
-            waiting.good_for = self._lessons.get(task.category, 0) * NEWS
+        waiting.good_for = self._lessons.get(task.category, 0) * NEWS
         return True
 
     def _first(self, task: TaskInfo) -> Proposal | None:
@@ -376,8 +375,13 @@ class Sizer:
         """How many tasks are not settled."""
         return len(self._jobs)
 
-    def _cut_down(self, job: _Job, waiting: Waiting) -> Proposal | None:
-        """What a retry asks for, or as much of it as a node has after others have left."""
+    def _retry(self, job: _Job, waiting: Waiting) -> Proposal | None:
+        """What a retry asks for by what is known now, and by what nodes have that are here."""
+        is_sized = OptOut.FIXED not in job.task.opt_outs and not job.unlimited
+        if is_sized and job.outcomes[-1].ending is Ending.EXHAUSTED:
+            larger = self._larger(job, job.failures, job.outcomes)
+            if larger is not None:
+                return larger
         amounts = waiting.amounts
         if not self._ledger.holds(amounts):
             largest = self._ledger.largest(_ran_out_at(job.outcomes), amounts)

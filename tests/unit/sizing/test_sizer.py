@@ -53,6 +53,7 @@ class Doubling:
     """Starts as it is told, doubles what ran out, and writes down what it learns."""
 
     size: Size
+    growth: float = 2.0
     learned: list[Outcome] = field(default_factory=list)
     shown: list[tuple[Outcome, ...]] = field(default_factory=list)
 
@@ -63,7 +64,7 @@ class Doubling:
         last = failures[-1]
         held = last.attempt.allocation
         return Proposal(
-            {k: min(largest[k], a * 2 if k in last.exhausted else a) for k, a in held.items()},
+            {k: min(largest[k], a * self.growth if k in last.exhausted else a) for k, a in held.items()},
             "doubled",
         )
 
@@ -411,7 +412,7 @@ class TestRoom:
         driver.post(Joined(Node("large", Resources(memory=64 * GB))))
         assert driver.running["u"].allocation == {MEMORY: 64 * GB}
 
-    def test_a_retry_is_not_sized_anew(self) -> None:
+    def test_what_is_to_run_again_as_it_was_is_not_sized_anew(self) -> None:
         driver = Driver(lambda task: {MEMORY: 9 * GB}, NODE)
         driver.submit("t")
         driver.post(Left("n0"))
@@ -419,6 +420,16 @@ class TestRoom:
         driver.strategy.size = one_gb
         driver.post(Joined(Node("n0", NODE)))
         assert driver.running["t"].allocation == {MEMORY: 9 * GB}
+
+    def test_a_waiting_retry_profits_from_what_is_learned_meanwhile(self) -> None:
+        driver = Driver(lambda task: {MEMORY: (8 if task.task_id == "t" else 5) * GB}, NODE)
+        driver.submit("t", "u")
+        driver.end("t", Ending.EXHAUSTED, MEMORY)  # now it asks for twice as much, and waits
+        assert list(driver.running) == ["u"]
+        driver.strategy.growth = 1.25
+        driver.submit("v")
+        driver.end("v")
+        assert driver.running["t"].allocation == {MEMORY: 10 * GB}
 
     def test_a_retry_comes_before_those_that_were_submitted_later(self) -> None:
         driver = Driver(lambda task: {MEMORY: 9 * GB}, NODE)
