@@ -43,6 +43,10 @@ class TaskInfo:
     opt_outs: frozenset[OptOut] = NO_OPT_OUT
     priority: float = 0.0
     """Of tasks that wait, those with the highest start first."""
+    command: str | None = None
+    """The command line or the full name of the function, for people to search by."""
+    inputs: tuple[str, ...] = ()
+    """The files that it reads, as far as they are known."""
 
 
 @dataclass(frozen=True, slots=True)
