@@ -12,6 +12,9 @@ from hypothesis import settings
 settings.register_profile("parsl_sizer", deadline=None)
 settings.load_profile("parsl_sizer")
 
+# No test learns from another, nor from what the user of this machine has run.
+os.environ["PARSL_SIZER_ARCHIVE"] = "off"
+
 ROOT = Path(__file__).resolve().parents[1]
 
 

@@ -1,16 +1,20 @@
-"""The values that archives keep: runs, and the outcomes of their attempts."""
+"""The values that archives keep, and what every archive can do with them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from parsl_sizer.model import Outcome
+from parsl_sizer.model import Ending, Outcome, SizerError
 
 LIVE = "live"
 SAMPLED = "sampled"
 """Among an outcome's layers: its peaks are the largest of some samples, so lower bounds."""
+
+
+class ArchiveError(SizerError):
+    """An archive that cannot be used; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +41,66 @@ class Entry(NamedTuple):
 
     run: Run
     outcome: Outcome
+
+
+class RunLine(NamedTuple):
+    """A run, and how much an archive has of it."""
+
+    run: Run
+    attempts: int
+    categories: int
+    ended_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which attempts are looked for; what is None or empty does not matter.
+
+    `command` and `input` are parts of what they are looked for in, `labels` are of the task
+    or of its run. `memory` is the range of the measured peak, `wall_s` of the time.
+    """
+
+    run_id: str | None = None
+    category: str | None = None
+    task_id: int | str | None = None
+    user: str | None = None
+    workflow: str | None = None
+    command: str | None = None
+    input: str | None = None
+    host: str | None = None
+    source: str | None = None
+    endings: tuple[Ending, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    since: float | None = None
+    until: float | None = None
+    memory: tuple[float | None, float | None] = (None, None)
+    wall_s: tuple[float | None, float | None] = (None, None)
+    last: int | None = None
+    """So many, the newest."""
+
+
+EVERYTHING = Query()
+
+
+class Archive(Protocol):
+    """What happened before. Used by one thread at a time; raises `ArchiveError` only."""
+
+    def record(self, entries: Sequence[Entry]) -> int:
+        """Keep these for good, all or none; how many were not here before."""
+        ...
+
+    def entries(self, query: Query = EVERYTHING) -> Iterator[Entry]:
+        """What was recorded, the newest first."""
+        ...
+
+    def runs(self, query: Query = EVERYTHING) -> list[RunLine]:
+        """The runs of which something matches, the newest first."""
+        ...
+
+    def prune(self, run_ids: Iterable[str]) -> int:
+        """Remove runs with all their attempts; how many attempts that were."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...

@@ -80,11 +80,13 @@ class Driver:
         engine: Engine,
         *,
         observe: Callable[[Settle], None] = lambda settle: None,
+        record: Callable[[Outcome], None] | None = None,
     ) -> None:
         self._sizer = sizer
         self._engine = engine
         self._inner = engine.inner
         self._observe = observe
+        self._record = record
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._jobs: dict[int | str, Job] = {}
         self._nodes: dict[str, Node] = {}
@@ -263,6 +265,8 @@ class Driver:
         if answer.declined:
             self._over(job, ShutDown(TOO_LATE))
             return
+        if self._record is not None:
+            self._record(answer.outcome)
         self._handle(Ended(answer.outcome))
 
     def _read(self, future: Future[Any], attempt: Attempt) -> ending.Answer:

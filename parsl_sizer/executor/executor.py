@@ -23,8 +23,9 @@ from parsl.executors.base import ParslExecutor
 from parsl.providers import LocalProvider
 from parsl.utils import RepresentationMixin
 
+from parsl_sizer.archive.open import location
 from parsl_sizer.engines.catalog import engine_for
-from parsl_sizer.model import OptOut, TaskInfo
+from parsl_sizer.model import OptOut, Outcome, TaskInfo
 from parsl_sizer.sizing import Settle, Sizer
 from parsl_sizer.strategies import Family
 
@@ -34,6 +35,7 @@ from .driver import Driver, Job
 from .face import FORWARDED, face, forwarded
 from .file_sizes import FileSizes
 from .hints import BadHint, read
+from .history import History
 from .shown import Costs, LiveLine, show
 from .story import SizedFuture
 
@@ -70,6 +72,10 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
     isolation
         How tasks are run: ``"runner"``, ``"fork"`` or ``"inline"``. By default what suits
         the inner executor.
+    archive
+        Where it is kept what tasks used, for the next run to start with: by default a file
+        of the user's own (``parsl-sizer doctor`` says which), the name of another, or the
+        address of a server such as ``"postgresql://me@host/name"``. False keeps nothing.
     placement
         In which order waiting tasks start: ``"fifo"``.
     labels
@@ -98,6 +104,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         observe: bool = False,
         objective: str = "throughput",
         isolation: str | None = None,
+        archive: bool | str | os.PathLike[str] | None = None,
         placement: str = "fifo",
         labels: Mapping[str, object] | None = None,
         lost_retries: int = 2,
@@ -112,6 +119,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self.observe = observe
         self.objective = arguments.one_of("objective", objective, arguments.OBJECTIVES)
         self.isolation = isolation
+        self.archive = archive
         self.placement = arguments.one_of("placement", placement, arguments.PLACEMENTS)
         self.labels = labels
         self.lost_retries = lost_retries
@@ -120,10 +128,11 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self._engine = engine_for(self.inner, arguments.node_amounts(node))
         self._isolation_of(isolation)
         sized = arguments.sized_kinds(kinds, self._engine)
+        self._history: History | None = None
         self._sizer = Sizer(
             arguments.unsized()
             if observe or not sized
-            else arguments.categories(strategy, sized, objective, self._warn),
+            else arguments.categories(strategy, sized, objective, self._warn, self._before),
             lost_retries=lost_retries,
             let_run=on_exhausted == "let_run",
             warn=self._warn,
@@ -152,7 +161,16 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             logger.warning("%s=off: tasks of %s are not sized.", OFF, self.label)
             return
         self._sizes = FileSizes()
-        self._driver = Driver(self._sizer, self._engine, observe=self._note)
+        where = location(self.archive)
+        if where is not None and self._engine.measures:
+            self._history = History(where, self.labels, self._warn)
+            self._history.start()
+        self._driver = Driver(
+            self._sizer,
+            self._engine,
+            observe=self._note,
+            record=self._history.record if self._history else None,
+        )
         self._driver.start()
         if not self._engine.measures:
             logger.warning(
@@ -180,7 +198,6 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             now=driver.now(),
             categorise=self.category,
             warn=self._warn,
-            labels=self.labels,
         )
         if self.observe:
             task = replace(task, opt_outs=task.opt_outs | {OptOut.NEVER_KILL})
@@ -192,6 +209,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         size = call.pack() if packs else 0
         job = Job(task, call, SizedFuture(task.task_id))
         files = intake.input_files(args, kwargs)
+        if files:
+            job.task = task = replace(task, inputs=tuple(file.url for file in files))
         if files and "input_size" not in hints.features:
             sizes.ask(files, partial(_submit_with_files, driver, job, size))
         else:
@@ -240,6 +259,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         finally:
             driver.finish()
             sizes.close()  # whoever still waits for a file size hears it is over
+            if self._history is not None:
+                self._history.close()
             if self.report:
                 show(self._costs, self.label, observed=self.observe)
 
@@ -262,6 +283,9 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
                 f"there is {', '.join(map(repr, possible))}."
             )
         return wanted
+
+    def _before(self, task: TaskInfo) -> Sequence[Outcome]:
+        return self._history.before(task) if self._history else ()
 
     def _note(self, settle: Settle) -> None:
         self._costs.add(settle, self._sizer.largest)

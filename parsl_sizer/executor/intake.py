@@ -38,6 +38,7 @@ class Known(NamedTuple):
     """What is the same for every call of a function."""
 
     name: str
+    command: str
     code_hash: str | None
     hints: Hints
 
@@ -51,7 +52,6 @@ def task_info(
     now: float,
     categorise: Categorise | None = None,
     warn: Callable[[str], None] = lambda text: None,
-    labels: Mapping[str, object] | None = None,
 ) -> tuple[TaskInfo, Hints]:
     """What is known of a task when it is submitted, and what the user said of it."""
     known = _known(function)
@@ -66,8 +66,9 @@ def task_info(
         features=hints.features,
         requested=hints.requested,
         code_hash=known.code_hash,
-        labels={**(labels or {}), **hints.labels},
+        labels=hints.labels,
         opt_outs=hints.opt_outs,
+        command=known.command,
     )
     return info, hints
 
@@ -101,7 +102,9 @@ def _known(function: Callable[..., Any]) -> Known:
     name = getattr(user, "__name__", None) or type(user).__name__
     hints = getattr(function, ATTRIBUTE, None) or getattr(user, ATTRIBUTE, None) or NO_HINTS
     code = getattr(user, "__code__", None)
-    return Known(str(name), _code_hash(code) if code else None, hints)
+    module, qualified = getattr(user, "__module__", None), getattr(user, "__qualname__", name)
+    command = f"{module}.{qualified}" if module else str(qualified)
+    return Known(str(name), command, _code_hash(code) if code else None, hints)
 
 
 def user_function(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from parsl_sizer.model import Kind, Outcome, Resources, TaskInfo
 from parsl_sizer.strategies import Family, Proposal, Strategy
@@ -35,7 +35,8 @@ class Categories:
     `kinds` are those that every proposal must have; where they are not known, what a
     proposal leaves out is not controlled. `lag` holds every lesson back until so many
     further tasks were first sized: what a sequential replay needs to stand for tasks
-    in flight. `warn` is called once per category and fault of its strategy.
+    in flight. `before` gives what a category's strategy is taught before its first task.
+    `warn` is called once per category and fault of its strategy.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class Categories:
         *,
         kinds: Collection[Kind] | None = None,
         lag: int = 0,
+        before: Callable[[TaskInfo], Iterable[Outcome]] | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> None:
         if lag < 0:
@@ -52,6 +54,7 @@ class Categories:
         self._demanded = frozenset(kinds or ())
         self._kinds = tuple(kinds or USUAL_KINDS)
         self._lag = lag
+        self._before = before
         self._warn = warn
         self._strategies: dict[str, Strategy] = {}
         # Checked against a dictionary a proposal takes 2 us here, against `Resources` 4 us.
@@ -70,6 +73,7 @@ class Categories:
         # Before the task is sized, not after: its retries know what its first attempt knew.
         if self._held:
             self._release()
+        self._recall(task)
         self._sized += 1
         return self._sound(task, failures, largest)
 
@@ -98,6 +102,18 @@ class Categories:
         if strategy is None:
             strategy = self._strategies[category] = self._family(category)
         return strategy
+
+    def _recall(self, task: TaskInfo) -> None:
+        """Teach the strategy of a category that is new what happened in earlier runs."""
+        if self._before is None or task.category in self._strategies:
+            return
+        try:
+            earlier = list(self._before(task))
+        except Exception as error:
+            self._say(task.category, "before", f"knows nothing of earlier runs ({error!r:.200})")
+            return
+        for outcome in earlier:
+            self._teach(outcome)
 
     def _sound(self, task: TaskInfo, failures: Sequence[Outcome], largest: Resources) -> Proposal:
         """The strategy's proposal, with every amount a number between 0 and the largest node."""

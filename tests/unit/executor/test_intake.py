@@ -132,7 +132,7 @@ def test_a_category_function_that_fails_or_lies_is_passed_over(answer: object) -
     assert "sized by the name of their function" in told[0]
 
 
-def test_hints_of_app_and_call_are_joined_with_the_runs_labels() -> None:
+def test_hints_of_app_and_call_are_joined() -> None:
     @sized(memory="1GB", labels={"who": "app"})
     def app() -> None: ...
 
@@ -142,10 +142,9 @@ def test_hints_of_app_and_call_are_joined_with_the_runs_labels() -> None:
         ((), {}),
         {"cores": 2, "labels": {"sample": 1}, "priority": 9},
         now=0.0,
-        labels={"who": "run", "where": "here"},
     )
     assert task.requested == {Kind.MEMORY: 1e9, Kind.CORES: 2.0}
-    assert task.labels == {"who": "app", "where": "here", "sample": 1}
+    assert task.labels == {"who": "app", "sample": 1}
     assert hints.given == {"priority": 9}
 
 

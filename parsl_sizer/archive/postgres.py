@@ -1,0 +1,126 @@
+"""An archive for a team: PostgreSQL."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .base import ArchiveError
+from .schema import MIGRATIONS, VERSION
+from .sql import SqlArchive
+
+if TYPE_CHECKING:
+    import psycopg
+
+PATIENCE_S = 10
+WORDS = (
+    ("INTEGER PRIMARY KEY", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
+    ("INTEGER", "BIGINT"),
+    ("REAL", "DOUBLE PRECISION"),
+    ("BLOB", "BYTEA"),
+)
+"""SQLite's types, and what they are called here."""
+LOCK = 7_277_355
+"""Any number: who brings tables up to date holds this lock."""
+
+
+class PostgresArchive(SqlArchive):
+    """A database that many may use at once; `url` as in ``postgresql://me@host/name``."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        try:
+            import psycopg
+        except ImportError as error:
+            raise ArchiveError(
+                "An archive in PostgreSQL needs psycopg: pip install 'parsl-sizer[postgres]'."
+            ) from error
+        self._url = without_password(url)
+        self._error = psycopg.Error
+        with self._told():
+            self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
+                url, connect_timeout=PATIENCE_S, autocommit=True
+            )
+        try:
+            with self._told():
+                self._migrate()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._connection.close()
+
+    def _migrate(self) -> None:
+        execute = self._connection.execute
+        with self._connection.transaction():
+            execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+            execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
+            found = execute("SELECT version FROM schema_version").fetchone()
+            version = found[0] if found else 0
+            if version > VERSION:
+                raise ArchiveError(
+                    f"The archive {self._url} has version {version} of its tables, and this "
+                    f"version of parsl_sizer knows up to {VERSION}: please upgrade it."
+                )
+            if version == VERSION:
+                return
+            for statements in MIGRATIONS[version:]:
+                for statement in statements:
+                    execute(in_own_words(statement).encode())
+            execute("DELETE FROM schema_version")
+            execute("INSERT INTO schema_version VALUES (%s)", [VERSION])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._told(), self._connection.transaction():
+            yield
+
+    def _fetch(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        statement = statement.replace(" LIKE ", " ILIKE ")  # as SQLite has it
+        return self._connection.execute(_marked(statement), parameters).fetchall()
+
+    def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> int:
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_marked(statement), [[_plain(v) for v in row] for row in rows])
+            return cursor.rowcount
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except self._error as error:
+            reason = " ".join(str(error).split())
+            raise ArchiveError(f"The archive {self._url} cannot be used: {reason}.") from error
+
+
+def in_own_words(statement: str) -> str:
+    """A statement of the schema as PostgreSQL has it.
+
+    >>> in_own_words("CREATE TABLE t (id INTEGER PRIMARY KEY, at REAL)")
+    'CREATE TABLE t (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at DOUBLE PRECISION)'
+    """
+    for word, own in WORDS:
+        statement = re.sub(rf"\b{word}\b", own, statement)
+    return statement
+
+
+def without_password(url: str) -> str:
+    """The address, fit to be shown.
+
+    >>> without_password("postgresql://me:secret@host/db")
+    'postgresql://me:***@host/db'
+    """
+    return re.sub(r"(?<=:)[^:@/]+(?=@)", "***", url)
+
+
+def _marked(statement: str) -> bytes:
+    return statement.replace("%", "%%").replace("?", "%s").encode()
+
+
+def _plain(value: object) -> object:
+    """A value without what PostgreSQL has no place for: the letter 0."""
+    return value.replace("\0", "\ufffd") if isinstance(value, str) else value

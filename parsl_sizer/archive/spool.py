@@ -1,0 +1,129 @@
+"""Entries in files beside an archive, until they can be put into it.
+
+There a run keeps what it did where the archive cannot be written, and on a network file
+system, on which many must not write to one database, always. Every file has one writer; who
+puts it into the archive renames it first, so that nobody else does, and an entry that is
+there already is not counted twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from .base import Archive, ArchiveError, Entry
+from .lines import BadLine, entry_of, line_of
+
+BATCH = 2000
+
+
+class Spool:
+    """The files of entries in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @classmethod
+    def beside(cls, archive: Path) -> Spool:
+        """The one of an archive in a file."""
+        return cls(archive.with_name(f"{archive.name}.spool"))
+
+    def append(self, name: str, entries: Iterable[Entry]) -> Path:
+        """Write entries to the end of a file of this run's own, for good."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{safe(name)}.jsonl"
+        text = "".join(f"{line_of(entry)}\n" for entry in entries)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        return path
+
+    def merge(self, archive: Archive, *, own: str | None = None) -> int:
+        """Put the files into the archive that no living run writes to, and the `own`.
+
+        Gives how many entries were new. Only one process at a time does this; others go on.
+        """
+        if not self.folder.is_dir():
+            return 0
+        with self._alone() as is_alone:
+            if not is_alone:
+                return 0
+            return sum(self._merge(path, archive) for path in self._finished(own))
+
+    @contextlib.contextmanager
+    def writing(self, name: str) -> Iterator[None]:
+        """While this lasts, nobody else merges the file of this name."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / f"{safe(name)}.lock"
+        with path.open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+
+    def _finished(self, own: str | None) -> list[Path]:
+        return [
+            path
+            for path in sorted(self.folder.glob("*.jsonl"))
+            if (own is not None and path.stem == safe(own)) or not _is_held(path)
+        ]
+
+    def _merge(self, path: Path, archive: Archive) -> int:
+        new, bad = 0, []
+        batch: list[Entry] = []
+        with path.open(encoding="utf-8", errors="replace") as file:
+            for line in file:
+                try:
+                    batch.append(entry_of(line))
+                except BadLine:  # the last one of a run that was killed, say
+                    bad.append(line)
+                    continue
+                if len(batch) >= BATCH:
+                    new += archive.record(batch)
+                    batch = []
+        new += archive.record(batch)
+        if bad:
+            path.with_suffix(".bad").write_text("".join(bad), encoding="utf-8")
+        path.unlink()
+        return new
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[bool]:
+        with (self.folder / "merging").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                yield False
+                return
+            yield True
+
+
+def merged(spool: Spool, archive: Archive, own: str | None = None) -> int:
+    """`Spool.merge`; errors of the file system come as `ArchiveError`."""
+    try:
+        return spool.merge(archive, own=own)
+    except OSError as error:
+        raise ArchiveError(f"The files in {spool.folder} cannot be read: {error}.") from error
+
+
+def safe(name: str) -> str:
+    """A name that can be a file's."""
+    return "".join(letter if letter.isalnum() or letter in "-_." else "_" for letter in name)[:100]
+
+
+def _is_held(path: Path) -> bool:
+    """Whether a living run still writes to the file."""
+    lock = path.with_suffix(".lock")
+    try:
+        with lock.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False

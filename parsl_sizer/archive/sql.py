@@ -1,0 +1,219 @@
+"""What archives in SQLite and PostgreSQL have in common: statements and their parameters.
+
+Statements are written with ``?`` for parameters, which no text in them contains otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from .base import EVERYTHING, Entry, Query, Run, RunLine
+from .rows import COLUMNS, label_text, outcome_of, row_of, task_key
+
+RUN_COLUMNS = (
+    "run_id",
+    "started_at",
+    "user_name",
+    "workflow",
+    "checksum",
+    "host",
+    "source",
+    "versions",
+    "labels",
+)
+PAGE = 2000
+"""So many rows are in memory at a time."""
+
+_ATTEMPT = ", ".join(f"a.{column}" for column in COLUMNS)
+_RUN = ", ".join(f"r.{column}" for column in RUN_COLUMNS)
+_INSERT_RUN = (
+    f"INSERT INTO runs ({', '.join(RUN_COLUMNS)}) VALUES ({', '.join('?' * len(RUN_COLUMNS))}) "
+    "ON CONFLICT DO NOTHING"
+)
+_INSERT_ATTEMPT = (
+    f"INSERT INTO attempts (run, {', '.join(COLUMNS)}) "
+    f"VALUES (?, {', '.join('?' * len(COLUMNS))}) ON CONFLICT DO NOTHING"
+)
+_INSERT_LABEL = "INSERT INTO task_labels VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+_INSERT_RUN_LABEL = "INSERT INTO run_labels VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_INSERT_INPUT = "INSERT INTO task_inputs VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_HAS_INPUT = "(a.run, a.task) IN (SELECT run, task FROM task_inputs WHERE path LIKE ? ESCAPE '!')"
+_HAS_LABEL = (
+    "((a.run, a.task) IN (SELECT run, task FROM task_labels WHERE name = ? AND value = ?) "
+    "OR a.run IN (SELECT run FROM run_labels WHERE name = ? AND value = ?))"
+)
+
+
+class SqlArchive(ABC):
+    """An archive in a database that speaks SQL."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[object]:
+        """All that happens inside is kept, or nothing; errors come out as `ArchiveError`."""
+
+    @abstractmethod
+    def _fetch(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """The rows that a statement gives."""
+
+    @abstractmethod
+    def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> int:
+        """How many of these rows were not there before."""
+
+    def record(self, entries: Sequence[Entry]) -> int:
+        """Keep these for good, all or none; how many were not here before."""
+        known = dict(self._known)
+        with self._transaction():
+            rows, labels, inputs = [], [], []
+            for run, outcome in entries:
+                key = known.get(run.run_id)
+                if key is None:
+                    key = known[run.run_id] = self._key_of(run)
+                rows.append((key, *row_of(outcome)))
+                task = outcome.attempt.task
+                if task.labels or task.inputs:
+                    name = task_key(task.task_id)
+                    labels += [
+                        (label, label_text(value), key, name)
+                        for label, value in task.labels.items()
+                    ]
+                    inputs += [(path, key, name) for path in task.inputs]
+            new = self._insert(_INSERT_ATTEMPT, rows)
+            if labels:
+                self._insert(_INSERT_LABEL, labels)
+            if inputs:
+                self._insert(_INSERT_INPUT, inputs)
+        self._known = known
+        return new
+
+    def entries(self, query: Query = EVERYTHING) -> Iterator[Entry]:
+        """What was recorded, the newest first."""
+        where, parameters = _where(query)
+        left, after = query.last, ""
+        place: tuple[object, ...] = ()
+        while left is None or left > 0:
+            count = PAGE if left is None else min(PAGE, left)
+            with self._transaction():
+                found = self._fetch(
+                    f"SELECT {_ATTEMPT}, {_RUN}, a.ended_at, a.id FROM attempts a "
+                    f"JOIN runs r ON r.run = a.run WHERE {where}{after} "
+                    f"ORDER BY a.ended_at DESC, a.id DESC LIMIT {count}",
+                    (*parameters, *place),
+                )
+            for row in found:
+                cut = len(COLUMNS)
+                yield Entry(_run_of(row[cut : cut + len(RUN_COLUMNS)]), outcome_of(row[:cut]))
+            if len(found) < count:
+                return
+            if left is not None:
+                left -= len(found)
+            after, place = " AND (a.ended_at, a.id) < (?, ?)", found[-1][-2:]
+
+    def runs(self, query: Query = EVERYTHING) -> list[RunLine]:
+        """The runs of which something matches, the newest first."""
+        where, parameters = _where(query)
+        limit = "" if query.last is None else f" LIMIT {int(query.last)}"
+        with self._transaction():
+            found = self._fetch(
+                f"SELECT {_RUN}, COUNT(*), COUNT(DISTINCT a.category), MAX(a.ended_at) "
+                f"FROM attempts a JOIN runs r ON r.run = a.run WHERE {where} "
+                f"GROUP BY r.run ORDER BY r.started_at DESC, r.run DESC{limit}",
+                parameters,
+            )
+        return [RunLine(_run_of(row[:-3]), *row[-3:]) for row in found]
+
+    def prune(self, run_ids: Iterable[str]) -> int:
+        """Remove runs with all their attempts; how many attempts that were."""
+        removed = 0
+        with self._transaction():
+            for run_id in run_ids:
+                found = self._fetch("SELECT run FROM runs WHERE run_id = ?", [run_id])
+                for (key,) in found:
+                    [(count,)] = self._fetch("SELECT COUNT(*) FROM attempts WHERE run = ?", [key])
+                    self._insert("DELETE FROM runs WHERE run = ?", [[key]])
+                    removed += count
+        self._known.clear()
+        return removed
+
+    def _key_of(self, run: Run) -> int:
+        values = (
+            run.run_id,
+            run.started_at,
+            run.user,
+            run.workflow,
+            run.checksum,
+            run.host,
+            run.source,
+            json.dumps(dict(run.versions)) if run.versions else None,
+            json.dumps(dict(run.labels), default=str) if run.labels else None,
+        )
+        self._insert(_INSERT_RUN, [values])
+        [(key,)] = self._fetch("SELECT run FROM runs WHERE run_id = ?", [run.run_id])
+        labels = [(label, label_text(value), key) for label, value in run.labels.items()]
+        if labels:
+            self._insert(_INSERT_RUN_LABEL, labels)
+        return int(key)
+
+
+def _run_of(row: Sequence[Any]) -> Run:
+    *plain, versions, labels = row
+    run_id, started_at, user, workflow, checksum, host, source = plain
+    return Run(
+        run_id,
+        started_at,
+        user,
+        workflow,
+        checksum,
+        host,
+        source,
+        json.loads(versions) if versions else {},
+        json.loads(labels) if labels else {},
+    )
+
+
+def _where(query: Query) -> tuple[str, list[object]]:
+    """The condition for a query, and its parameters."""
+    conditions: list[tuple[str, Sequence[object]]] = []
+    for column, value in (
+        ("r.run_id", query.run_id),
+        ("a.category", query.category),
+        ("r.user_name", query.user),
+        ("r.workflow", query.workflow),
+        ("a.host", query.host),
+        ("r.source", query.source),
+        ("a.task", None if query.task_id is None else task_key(query.task_id)),
+    ):
+        if value is not None:
+            conditions.append((f"{column} = ?", [value]))
+    for column, (least, most) in (
+        ("a.ended_at", (query.since, query.until)),
+        ("a.peak_memory", query.memory),
+        ("a.wall_s", query.wall_s),
+    ):
+        if least is not None:
+            conditions.append((f"{column} >= ?", [least]))
+        if most is not None:
+            conditions.append((f"{column} <= ?", [most]))
+    if query.endings:
+        marks = ", ".join("?" * len(query.endings))
+        conditions.append((f"a.ending IN ({marks})", [ending.value for ending in query.endings]))
+    if query.command is not None:
+        conditions.append(("a.command LIKE ? ESCAPE '!'", [_part(query.command)]))
+    if query.input is not None:
+        conditions.append((_HAS_INPUT, [_part(query.input)]))
+    for name, value in query.labels.items():
+        conditions.append((_HAS_LABEL, [name, value, name, value]))
+    where = " AND ".join(condition for condition, _ in conditions) or "1 = 1"
+    return where, [value for _, values in conditions for value in values]
+
+
+def _part(text: str) -> str:
+    for sign in "!%_":
+        text = text.replace(sign, f"!{sign}")
+    return f"%{text}%"

@@ -1,0 +1,118 @@
+"""An archive in one file, for one user: SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from .base import ArchiveError
+from .schema import MIGRATIONS, VERSION
+from .sql import SqlArchive
+
+BUSY_S = 10.0
+"""So long another process that writes is waited for."""
+BROKEN = ("not a database", "malformed")
+"""What SQLite says of a file that is damaged, or is something else."""
+
+
+class Damaged(ArchiveError):
+    """A file that is not an archive, or not any more."""
+
+
+class Newer(ArchiveError):
+    """An archive that was written by a newer version of this package."""
+
+
+class SqliteArchive(SqlArchive):
+    """One file. With `shares_log` several processes write without waiting for each other
+    long: not on a network file system, which cannot share memory."""
+
+    def __init__(self, path: Path, *, shares_log: bool = True, read_only: bool = False) -> None:
+        super().__init__()
+        self.path = path
+        with _told(path):
+            if not read_only:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
+            self._connection = sqlite3.connect(
+                uri, uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+            )
+        try:
+            with _told(path):
+                self._prepare(shares_log=shares_log, read_only=read_only)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self) -> None:
+        """Let go of it."""
+        self._connection.close()
+
+    def _prepare(self, *, shares_log: bool, read_only: bool) -> None:
+        execute = self._connection.execute
+        execute("PRAGMA foreign_keys = ON")
+        [(version,)] = execute("PRAGMA user_version")
+        if version > VERSION:
+            raise Newer(
+                f"The archive {self.path} has version {version} of its tables, and this version "
+                f"of parsl_sizer knows up to {VERSION}: please upgrade it."
+            )
+        if read_only:
+            return
+        execute(f"PRAGMA journal_mode = {'WAL' if shares_log else 'DELETE'}")
+        execute("PRAGMA synchronous = NORMAL" if shares_log else "PRAGMA synchronous = FULL")
+        if version < VERSION:
+            self._migrate()
+
+    def _migrate(self) -> None:
+        execute = self._connection.execute
+        for number in range(VERSION):
+            execute("BEGIN IMMEDIATE")
+            try:
+                [(version,)] = execute("PRAGMA user_version")
+                if version == number:  # else another process was quicker
+                    for statement in MIGRATIONS[number]:
+                        execute(statement)
+                    execute(f"PRAGMA user_version = {number + 1}")
+                execute("COMMIT")
+            except BaseException:
+                execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        execute = self._connection.execute
+        with _told(self.path):
+            execute("BEGIN")
+            try:
+                yield
+                execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    execute("ROLLBACK")
+                raise
+
+    def _fetch(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with closing(self._connection.execute(statement, parameters)) as cursor:
+            return cursor.fetchall()
+
+    def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> int:
+        before = self._connection.total_changes
+        self._connection.executemany(statement, rows)
+        return self._connection.total_changes - before
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Errors of SQLite and of the file system as ours, with what to do about them."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if any(sign in str(error) for sign in BROKEN):
+            raise Damaged(f"The archive {path} is damaged: {error}.") from error
+        raise ArchiveError(f"The archive {path} cannot be used: {error}.") from error
+    except (sqlite3.Error, OSError) as error:
+        raise ArchiveError(f"The archive {path} cannot be used: {error}.") from error

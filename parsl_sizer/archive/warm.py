@@ -1,0 +1,45 @@
+"""What a category's strategy is taught before its first task: outcomes of earlier runs.
+
+The newest are taken and taught last, so that the newest runs have the most to say. Of
+outcomes of other code than the task's every fourth is taken, and before the others. Peaks
+that are only samples stand in where too few were measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from parsl_sizer.model import Ending, Outcome, TaskInfo
+
+from .base import SAMPLED, Archive, Entry, Query
+
+LAST = 200
+FEW = 20
+"""With fewer measured peaks than this, sampled ones are taken too."""
+OTHER_CODE = 4
+
+
+def lessons(archive: Archive, task: TaskInfo, *, last: int = LAST) -> list[Outcome]:
+    """Outcomes of the task's category to learn from, in the order to learn them."""
+    query = Query(category=task.category, endings=(Ending.DONE, Ending.EXHAUSTED), last=last)
+    entries = list(archive.entries(query))[::-1]
+    measured = [entry for entry in entries if SAMPLED not in entry.outcome.layers]
+    if len(measured) >= FEW:
+        entries = measured
+    own = [entry for entry in entries if _has_code(entry, task.code_hash)]
+    others = [entry for entry in entries if not _has_code(entry, task.code_hash)]
+    return [_of_its_run(entry) for entry in [*others[::-OTHER_CODE][::-1], *own]]
+
+
+def _has_code(entry: Entry, code_hash: str | None) -> bool:
+    """Whether an outcome is of this very code, as far as that is known."""
+    found = entry.outcome.attempt.task.code_hash
+    return code_hash is None or found is None or found == code_hash
+
+
+def _of_its_run(entry: Entry) -> Outcome:
+    """The outcome with a name for its task that no task of this run has."""
+    outcome = entry.outcome
+    task = outcome.attempt.task
+    renamed = replace(task, task_id=f"{entry.run.run_id}/{task.task_id}")
+    return replace(outcome, attempt=replace(outcome.attempt, task=renamed))

@@ -1,0 +1,96 @@
+"""What a run knows of earlier ones, and what it leaves behind for later ones."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import platform
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import parsl
+
+from parsl_sizer.archive import Run
+from parsl_sizer.archive.base import Archive, ArchiveError
+from parsl_sizer.archive.open import Where, open_archive
+from parsl_sizer.archive.recorder import Recorder
+from parsl_sizer.archive.warm import lessons
+from parsl_sizer.model import Outcome, TaskInfo
+from parsl_sizer.version import __version__
+
+LARGEST_SCRIPT = 10_000_000
+
+
+class History:
+    """The archive at a place, as one run reads and writes it."""
+
+    def __init__(
+        self, where: Where, labels: Mapping[str, object] | None, warn: Callable[[str], None]
+    ) -> None:
+        self._where = where
+        self._warn = warn
+        self._archive: Archive | None = None
+        self._is_readable = True
+        self._recorder = Recorder(where, this_run(labels or {}), warn=warn)
+        self.run_id = self._recorder.run.run_id
+        self.record = self._recorder.record
+        self.start = self._recorder.start
+
+    def before(self, task: TaskInfo) -> Sequence[Outcome]:
+        """What the task's category did in earlier runs; in the one thread that decides."""
+        if not self._is_readable or (isinstance(self._where, Path) and not self._where.exists()):
+            return ()
+        try:
+            if self._archive is None:
+                self._archive = open_archive(self._where, read_only=True)
+            return lessons(self._archive, task)
+        except ArchiveError as error:
+            self._is_readable = False  # to wait for it again with each category would hold up all
+            self._warn(f"{error} So nothing is known of earlier runs.")
+            return ()
+
+    def close(self) -> None:
+        """Write what is left."""
+        self._recorder.close()
+        if self._archive is not None:
+            self._archive.close()
+            self._archive = None
+
+
+def this_run(labels: Mapping[str, object]) -> Run:
+    """What is known of the run that this process is."""
+    script = Path(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c", "-m") else None
+    return Run(
+        run_id=f"{time.strftime('%Y%m%d-%H%M%S')}-{uuid.uuid4().hex[:8]}",
+        started_at=time.time(),
+        user=_user(),
+        workflow=script.name if script else None,
+        checksum=_checksum(script) if script else None,
+        host=socket.gethostname(),
+        versions={
+            "parsl_sizer": __version__,
+            "parsl": parsl.__version__,
+            "python": platform.python_version(),
+        },
+        labels=labels,
+    )
+
+
+def _user() -> str | None:
+    try:
+        return getpass.getuser()
+    except Exception:  # no name for the number: in a container, say
+        return None
+
+
+def _checksum(script: Path) -> str | None:
+    try:
+        if script.stat().st_size > LARGEST_SCRIPT:
+            return None
+        return hashlib.sha256(script.read_bytes()).hexdigest()[:16]
+    except OSError:
+        return None

@@ -1,0 +1,92 @@
+"""The laws of archives, over all of them; PostgreSQL's on a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parsl_sizer.archive.base import Archive, ArchiveError
+from parsl_sizer.archive.memory import MemoryArchive
+from parsl_sizer.archive.postgres import PostgresArchive
+from parsl_sizer.archive.schema import VERSION
+from parsl_sizer.archive.sqlite import SqliteArchive
+from parsl_sizer.testing.archive_laws import LAWS, entries
+
+
+@pytest.fixture(params=["memory", "sqlite", "sqlite without a shared log", "postgres"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Archive]]:
+    """Makes new archives of one sort."""
+    made: list[Archive] = []
+    numbers = count()
+
+    def new() -> Archive:
+        archive: Archive
+        if request.param == "memory":
+            archive = MemoryArchive()
+        elif request.param == "postgres":
+            archive = PostgresArchive(request.getfixturevalue("new_database")())
+        else:
+            path = tmp_path / "folders" / f"{next(numbers)}.sqlite3"
+            archive = SqliteArchive(path, shares_log="without" not in request.param)
+        made.append(archive)
+        return archive
+
+    yield new
+    for archive in made:
+        archive.close()
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_law(law: Callable[[Archive], None], make: Callable[[], Archive]) -> None:
+    law(make())
+
+
+def test_texts_with_every_letter_are_kept_or_replaced(make: Callable[[], Archive]) -> None:
+    from dataclasses import replace
+
+    archive = make()
+    entry = entries(1)[0]
+    attempt = entry.outcome.attempt
+    odd = replace(attempt, task=replace(attempt.task, category="a\0b"))
+    archive.record([entry._replace(outcome=replace(entry.outcome, attempt=odd))])
+    [found] = archive.entries()
+    assert found.outcome.attempt.task.category in ("a\0b", "a\ufffdb")
+
+
+def test_postgres_is_shared_by_those_who_come_later(new_database: Callable[[], str]) -> None:
+    url = new_database()
+    one, other = PostgresArchive(url), PostgresArchive(url)
+    one.record(entries(10))
+    assert len(list(other.entries())) == 10
+    assert other.record(entries(12)) == 2
+    one.close()
+    other.close()
+
+
+def test_a_newer_postgres_is_left_alone(new_database: Callable[[], str]) -> None:
+    import psycopg
+
+    url = new_database()
+    PostgresArchive(url).close()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE schema_version SET version = %s", [VERSION + 1])
+    with pytest.raises(ArchiveError, match="please upgrade"):
+        PostgresArchive(url)
+
+
+def test_a_server_that_is_away_is_said_to_be_without_the_password() -> None:
+    with pytest.raises(ArchiveError, match=r"me:\*\*\*@127.0.0.1") as caught:
+        PostgresArchive("postgresql://me:secret@127.0.0.1:1/none")
+    assert "secret" not in str(caught.value)
+
+
+def test_a_missing_driver_is_said_with_the_remedy(monkeypatch: Any) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(ArchiveError, match="pip install"):
+        PostgresArchive("postgresql://me@host/db")
