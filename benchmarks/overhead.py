@@ -241,14 +241,21 @@ def _arguments() -> argparse.Namespace:
     return asked
 
 
+def measure(asked: argparse.Namespace) -> None:
+    """Print what one mode costs, for the process that compares."""
+    if asked.memory:
+        print(json.dumps(growth_mb(asked.one, asked.tasks, asked.wave)))
+    else:
+        found = pairs(asked.one, asked.pairs, asked.tasks)
+        print(json.dumps([[asdict(plain), asdict(sized)] for plain, sized in found]))
+
+
 def main() -> None:
     asked = _arguments()
     if asked.one:
-        if asked.memory:
-            print(json.dumps(growth_mb(asked.one, asked.tasks, asked.wave)))
-        else:
-            found = pairs(asked.one, asked.pairs, asked.tasks)
-            print(json.dumps([[asdict(plain), asdict(sized)] for plain, sized in found]))
+        with TemporaryDirectory() as folder:  # what is recorded there is not the user's
+            os.environ["PARSL_SIZER_ARCHIVE"] = str(Path(folder) / "archive.sqlite3")
+            measure(asked)
         return
     made = compared_growth(asked) if asked.memory else compared_pairs(asked)
     if asked.json:

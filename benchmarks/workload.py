@@ -86,7 +86,7 @@ class Plan:
             return self.inner(folder, autolabel=True)
         node = f"cores={CORES},memory={self.node_gb}GB"
         sized: ParslExecutor = SizedExecutor(
-            self.inner(folder), strategy=strategy, node=node, report=False
+            self.inner(folder), strategy=strategy, node=node, report=False, archive=False
         )
         return sized
 

@@ -132,7 +132,7 @@ def run(name: str, strategy: str, tasks: int, folder: Path) -> Run:
     )
     node = f"cores={CORES},memory={MEMORY_GB}GB"
     config = Config(
-        executors=[SizedExecutor(engine, strategy=noted, node=node)],
+        executors=[SizedExecutor(engine, strategy=noted, node=node, archive=False)],
         run_dir=str(folder / "runinfo"),
         strategy="none",
     )

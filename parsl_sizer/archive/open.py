@@ -1,8 +1,8 @@
 """Which archive, and how to open it.
 
 ``True`` is the user's own: the file or the address in ``$PARSL_SIZER_ARCHIVE`` (``off`` for
-none), else a file in the platform's folder for data. A text that begins with ``postgresql:`` is the address of a
-server, any other the name of a file.
+none), else a file in the platform's folder for data. A text that begins with ``postgresql:``
+is the address of a server, any other the name of a file.
 """
 
 from __future__ import annotations

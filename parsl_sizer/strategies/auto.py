@@ -107,9 +107,9 @@ class Auto(OptimalLadder):
 
     def _judge(self, features: tuple[float, ...], peak: float, wall_s: float) -> None:
         """Charge every candidate what the task would have cost with it, and choose."""
-        theta, mean = self._evidence.theta, self._evidence.mean_s
+        theta, known, mean = self._evidence.theta, self._evidence.known, self._evidence.mean_s
         weight = min(wall_s, GIANT * mean) + TIME_FLOOR * mean
-        plain = self._all.found[0].cost(peak, theta)
+        plain = self._all.found[0].cost(peak, theta, known)
         self._loss = self._loss * DISCOUNT + (plain - peak) * weight
         choice, lowest = None, self._loss * CLEARLY_BETTER
         for candidate in self._others:
@@ -118,7 +118,7 @@ class Auto(OptimalLadder):
             candidate.squares *= DISCOUNT**2
             if found is not None:
                 ladder, scale = found
-                cost = ladder.cost(peak / scale, theta) * scale
+                cost = ladder.cost(peak / scale, theta, known) * scale
                 difference = (cost - plain) * weight
                 candidate.squares += difference * difference
             candidate.loss = candidate.loss * DISCOUNT + (cost - peak) * weight

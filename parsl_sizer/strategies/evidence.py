@@ -43,6 +43,8 @@ TIME_FLOOR = 0.1
 (measured) time still tell about peaks."""
 SLOW_PEAKS = 3.0
 """The prior of theta: so many failures that died at the very end of their time."""
+DOUBT = 2.0
+"""The prior of how often a failure tells the peak: so many failures that did not."""
 
 
 class Seen(NamedTuple):
@@ -59,7 +61,9 @@ class Evidence:
     __slots__ = (
         "_failed_shares",
         "_failed_tasks",
+        "_failures",
         "_fineness",
+        "_level_failures",
         "bins",
         "failing",
         "maximum",
@@ -80,6 +84,7 @@ class Evidence:
         self.failing: dict[int | str, tuple[float, float, int]] = {}
         self._failed_tasks = 0
         self._failed_shares = 0.0
+        self._failures = self._level_failures = 0
 
     @property
     def mean_s(self) -> float:
@@ -93,6 +98,11 @@ class Evidence:
         It is learned from those that did, and from how soon others came near their peak.
         """
         return (SLOW_PEAKS + self._failed_shares) / (SLOW_PEAKS + self._failed_tasks)
+
+    @property
+    def known(self) -> float:
+        """The share of tasks whose peak is known once they have failed."""
+        return self._level_failures / (DOUBT + self._failures)
 
     def add(
         self, task_id: int | str, peak: float, wall_s: float, features: tuple[float, ...]
@@ -130,6 +140,11 @@ class Evidence:
         """A task came near its peak after this share of its time: it would have died by then."""
         self._failed_tasks += 1
         self._failed_shares += min(share, 1.0)
+
+    def add_level(self, *, is_level: bool) -> None:
+        """An attempt was stopped; whether it had all the memory that it was going to have."""
+        self._failures += 1
+        self._level_failures += is_level
 
     def add_failure(self, task_id: int | str, allocated: float, wall_s: float) -> None:
         """An attempt ran out: the peak of this task is above `allocated`."""

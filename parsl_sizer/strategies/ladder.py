@@ -17,6 +17,10 @@ walked here from the end,
 lines with falling slopes c_j asked at rising S(c_i): the convex hull trick takes
 O(m). Walking from the end also answers, for *any* failed allocation, what to try
 next, so a ladder that was learned anew between two attempts stays optimal.
+
+Some tasks take all their memory at once: by the time that they are stopped their peak
+is known, and they are given just that. Where a share of the tasks does so, what comes
+after a first failure costs that much less, and the cheapest start is lower.
 """
 
 from __future__ import annotations
@@ -29,6 +33,8 @@ from typing import NamedTuple
 
 Point = tuple[float, float, float]
 """A peak, the time and the number of tasks that have it."""
+HEADROOM = 1.03
+"""What a task whose peak is known is given above it."""
 
 
 class Ladder(NamedTuple):
@@ -73,14 +79,20 @@ class Ladder(NamedTuple):
         at_floor = self.costs[below] + (floor - self.amounts[below]) * self.held[below]
         return floor if at_floor <= self.costs[best] else self.amounts[best]
 
-    def cost(self, peak: float, theta: float) -> float:
+    def cost(self, peak: float, theta: float, known: float = 0.0) -> float:
         """What a task of this peak takes: allocation x share of its time, summed."""
+        first, *others = self.rungs
+        if first >= peak:
+            return first
         spent = 0.0
-        for rung in self.rungs:
+        for rung in others:
             if rung >= peak:
-                return spent + rung
+                spent += rung
+                break
             spent += theta * rung
-        return spent + max(2.0 * self.rungs[-1], peak)
+        else:
+            spent += max(2.0 * self.rungs[-1], peak)
+        return theta * first + known * peak * HEADROOM + (1.0 - known) * spent
 
     def retries(self) -> float:
         """How often a task is tried again, on average."""
@@ -92,10 +104,13 @@ class Ladder(NamedTuple):
         return 1.0 - self.share[index] if index >= 0 else 0.0
 
 
-def cheapest_ladder(points: Sequence[Point], *, theta: float = 1.0, price: float = 0.0) -> Ladder:
+def cheapest_ladder(
+    points: Sequence[Point], *, theta: float = 1.0, price: float = 0.0, known: float = 0.0
+) -> Ladder:
     """The cheapest ladder for tasks distributed as `points`, which rise in their peak.
 
-    `price` is in the unit of peak x time, per task retried.
+    `price` is in the unit of peak x time, per task retried; `known` is the share of tasks
+    whose peak is known after their first failure.
 
     >>> ladder = cheapest_ladder([(1.0, 1.0, 1.0)] * 9 + [(8.0, 1.0, 1.0)])
     >>> ladder.rungs, ladder.after(1.0)
@@ -111,6 +126,7 @@ def cheapest_ladder(points: Sequence[Point], *, theta: float = 1.0, price: float
     # The lines that are lowest somewhere, by falling slope, and the one lowest at present.
     slopes, offsets, ends = [amounts[-1]], [0.0], [size - 1]
     last = front = 0
+    exact = 0.0  # what all tasks above a candidate would cost if their peaks were known
     for index in range(size - 2, -1, -1):
         amount, asked = amounts[index], above[index]
         rest = slopes[front] * asked + offsets[front]
@@ -123,6 +139,9 @@ def cheapest_ladder(points: Sequence[Point], *, theta: float = 1.0, price: float
         following[index] = ends[front]
         offset = rest + price * share[index] - early * amount * asked
         costs[index] += offset
+        if known:
+            exact += amounts[index + 1] * (asked - above[index + 1])
+            costs[index] -= known * max(0.0, rest - HEADROOM * exact)
         while last and (offset - offsets[-1]) * (slopes[-2] - slopes[-1]) <= (
             offsets[-1] - offsets[-2]
         ) * (slopes[-1] - amount):

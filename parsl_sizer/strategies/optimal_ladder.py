@@ -27,7 +27,7 @@ from parsl_sizer.model import (
 from .base import Family, Predictor, Proposal, Setting, in_whole_cores
 from .cold_start import PER_CATEGORY, Pool
 from .evidence import Evidence
-from .ladder import Ladder
+from .ladder import HEADROOM, Ladder
 from .per_kind import Because, PerKind
 from .views import RETRY_PRICE, AllTasks, Found
 
@@ -42,8 +42,6 @@ STOPPED_AFTER_S = 0.25
 LEVEL, SLOWED, LEVEL_FOR_S = 0.005, 0.1, 0.1
 """A task's memory is level if in so long it grew by less than the first share of its peak, and
 than the second share of what it grew before."""
-HEADROOM = 1.03
-"""What such a task is given above that level."""
 NEARLY_SHORT = 0.25
 """Nodes may be short of a kind that fills up to this share of the one that fills first: tasks
 that have not finished yet may need more of it."""
@@ -124,6 +122,10 @@ class OptimalLadder(Predictor):
         risen_s = next((at for at, used in usage.series if used >= near), usage.wall_s)
         if usage.wall_s > 0:
             self._evidence.add_rise((risen_s + STOPPED_AFTER_S) / usage.wall_s)
+
+    def observe_stop(self, failure: Outcome) -> None:
+        """A task was stopped for its memory: did that tell its peak?"""
+        self._evidence.add_level(is_level=level_reached([failure]) is not None)
 
     def observe_failure(self, task: TaskInfo, allocated: float, wall_s: float) -> None:
         evidence = self._evidence
@@ -261,6 +263,8 @@ class Ladders(PerKind):
         return Proposal(amounts, Because(tuple(amounts.items()), tuple(reasons.values())))
 
     def learn(self, outcome: Outcome) -> None:
+        if Kind.MEMORY in outcome.exhausted and Kind.MEMORY in self._ladders:
+            self._ladders[Kind.MEMORY].observe_stop(outcome)
         super().learn(outcome)
         if outcome.ending is Ending.DONE:
             usage = outcome.usage

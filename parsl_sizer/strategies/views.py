@@ -55,10 +55,10 @@ class View(Protocol):
         ...
 
 
-def fit(points: Sequence[Point], theta: float, price: float) -> Ladder:
+def fit(points: Sequence[Point], evidence: Evidence, price: float) -> Ladder:
     """The cheapest ladder, a retry costing `price` times what a typical task does."""
     used = sum([peak * time for peak, time, _ in points])
-    return cheapest_ladder(points, theta=theta, price=price * used)
+    return cheapest_ladder(points, theta=evidence.theta, price=price * used, known=evidence.known)
 
 
 def growth(evidence: Evidence) -> float:
@@ -91,10 +91,10 @@ class AllTasks:
 
     def refit(self, evidence: Evidence) -> None:
         points, theta, price = evidence.points(), evidence.theta, self._price
-        ladder = fit(points, theta, price)
+        ladder = fit(points, evidence, price)
         while price < HIGHEST_PRICE and theta * ladder.retries() > MANY_RETRIES:
             price = min(2.0 * price + 0.01, HIGHEST_PRICE)
-            ladder = fit(points, theta, price)
+            ladder = fit(points, evidence, price)
         self._fitted = ladder, 1.0
         self._next = evidence.tasks + 1.0
         if evidence.tasks >= ALWAYS_REFIT:
@@ -138,7 +138,7 @@ class RecentTasks:
         )
         if evidence.failing:
             points = with_bounds(points, evidence.bounds(), evidence.mean_s)
-        self._found = fit(points, evidence.theta, self._price), 1.0
+        self._found = fit(points, evidence, self._price), 1.0
 
     def ladder(self, features: Sequence[float]) -> Found | None:
         return self._found
@@ -240,7 +240,7 @@ class LikeTasks:
             weights * (size / total),
             self.MOST_CANDIDATES,
         )
-        return mean_y + slope * (place - mean_x), fit(points, evidence.theta, self._price)
+        return mean_y + slope * (place - mean_x), fit(points, evidence, self._price)
 
     def ladder(self, features: Sequence[float]) -> Found | None:
         anchors = self._anchors

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from parsl_sizer.strategies.ladder import Ladder, Point, cheapest_ladder
+from parsl_sizer.strategies.ladder import HEADROOM, Ladder, Point, cheapest_ladder
 
 CLOSE = 1e-9
 """Relative: no sum of positive terms loses more than a few bits per rung."""
@@ -262,3 +262,30 @@ def test_retries_are_those_of_every_task_on_its_way(
     everyone = sum(count for _, _, count in tasks) or 1.0
     tried = sum(count * sum(1 for rung in ladder.rungs if rung < peak) for peak, _, count in tasks)
     assert ladder.retries() == pytest.approx(tried / everyone, rel=CLOSE)
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 3)), min_size=2, max_size=8), THETAS)
+def test_where_a_failure_tells_the_peak_no_other_start_is_cheaper(
+    drawn: list[tuple[int, int]], theta: float
+) -> None:
+    tasks = [(float(peak), float(time), 1.0) for peak, time in sorted(drawn)]
+
+    def cost(first: float) -> float:
+        rest = [task for task in tasks if task[0] > first]
+        done = sum(time for peak, time, _ in tasks if peak <= first)
+        spent = first * (done + theta * sum(time for _, time, _ in rest))
+        if rest:
+            exact = HEADROOM * sum(peak * time for peak, time, _ in rest)
+            spent += min(exact, min(cheapest_ladder(rest, theta=theta).costs))
+        return spent
+
+    ladder = cheapest_ladder(tasks, theta=theta, known=1.0)
+    for amount, found in zip(ladder.amounts, ladder.costs, strict=True):
+        assert found == pytest.approx(cost(amount))
+    assert cost(ladder.rungs[0]) <= min(map(cost, ladder.amounts)) * (1 + CLOSE)
+
+
+def test_where_a_failure_tells_the_peak_the_start_is_lower() -> None:
+    tasks = [(1.0 + number / 10, 1.0, 1.0) for number in range(20)]
+    starts = [cheapest_ladder(tasks, theta=0.1, known=known).rungs[0] for known in (0, 0.5, 1)]
+    assert starts[0] > starts[1] > starts[2]

@@ -68,7 +68,13 @@ def run_id_of(name: str, path: Path) -> str:
 
 
 def amount(value: object, unit: float = 1.0) -> float | None:
-    """The number in a cell, in units of 1; None if it is not one that can be."""
+    """The number in a cell, in units of 1; None if it is not one that can be.
+
+    >>> amount("1.5", 1e9), amount("1_000"), amount(True), amount("-1"), amount("nan")
+    (1500000000.0, None, None, None, None)
+    """
+    if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
+        return None
     try:
         number = float(value) * unit  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

@@ -82,8 +82,8 @@ def around(value: float, spread: float, tasks: int, seed: int = 1) -> list[float
 def test_a_retry_costs_the_given_share_of_a_typical_task() -> None:
     # Trying 1 first saves 22 - 18.8 with 4 retries; a typical task uses 1.48.
     points = [(1.0, 1.0, 1.0)] * 6 + [(2.2, 1.0, 1.0)] * 4
-    assert fit(points, theta=1.0, price=0.53).rungs == (1.0, 2.2)
-    assert fit(points, theta=1.0, price=0.55).rungs == (2.2,)
+    assert fit(points, Evidence(), price=0.53).rungs == (1.0, 2.2)
+    assert fit(points, Evidence(), price=0.55).rungs == (2.2,)
 
 
 def test_recent_tasks_follow_a_change_that_all_tasks_average() -> None:
@@ -106,7 +106,7 @@ def test_a_half_life_is_counted_in_tasks() -> None:
 def test_where_tasks_would_be_tried_again_very_often_that_is_made_dearer() -> None:
     random, view = Random(1), AllTasks(price=0.0)
     evidence = evidence_of([random.expovariate(1.0) * GB for _ in range(1000)])
-    cheap = fit(evidence.points(), evidence.theta, 0.0)
+    cheap = fit(evidence.points(), evidence, 0.0)
     view.refit(evidence)
     ladder, _ = view.found
     assert cheap.retries() > MANY_RETRIES >= ladder.retries()
@@ -264,7 +264,7 @@ def test_even_after_a_million_tasks_a_change_is_noticed() -> None:
     recent, like_tasks = RecentTasks(50), LikeTasks(0, 1.0)
     recent.refit(evidence)
     like_tasks.refit(evidence)
-    assert recent.due_at == 10**7 + STALE
+    assert recent.due_at == 10**7 + 2 * STALE
     assert like_tasks.due_at == 10**7 + LikeTasks.LONGEST
 
 
