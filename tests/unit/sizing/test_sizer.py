@@ -64,7 +64,10 @@ class Doubling:
         last = failures[-1]
         held = last.attempt.allocation
         return Proposal(
-            {k: min(largest[k], a * self.growth if k in last.exhausted else a) for k, a in held.items()},
+            {
+                k: min(largest[k], a * self.growth if k in last.exhausted else a)
+                for k, a in held.items()
+            },
             "doubled",
         )
 
