@@ -45,7 +45,10 @@ logarithm of the lessons only."""
 
 ROUND_TRIP_S = 0.1
 """From the end of an attempt to the start of the next one, at worst: an engine with slots
-has so much work in its own queue."""
+has so much work in its own queue..."""
+LONG_S = 0.5
+"""...unless most tasks take longer than this. There it gains nothing, and room that is
+claimed by who waits is missed by others."""
 BRISK_S = 0.01
 """Of tasks that take less than this on average..."""
 KNOWN, SAMPLE = 200, 8
@@ -131,6 +134,8 @@ class Sizer:
         self._lessons: dict[str, int] = {}
         self._launches = 0
         self._pace_s = ROUND_TRIP_S
+        self._long_ones = 1.0
+        self._ledger.let_wait(0)
         self._is_brisk = False
         self._latest: dict[str, tuple[int, int, Proposal]] = {}
 
@@ -195,8 +200,10 @@ class Sizer:
         if 0 <= wall_s < math.inf:
             self._pace_s += 0.1 * (min(wall_s, ROUND_TRIP_S) - self._pace_s)
             self._is_brisk = self._pace_s < BRISK_S
+            self._long_ones += 0.1 * ((wall_s > LONG_S) - self._long_ones)
             times = ROUND_TRIP_S / max(self._pace_s, SHORTEST_S)
-            self._ledger.let_wait(1 << (int(times).bit_length() - 1))
+            ahead = 1 << (int(times).bit_length() - 1)
+            self._ledger.let_wait(0 if self._long_ones > 0.5 else ahead)
 
     def _job_running(self, attempt: Attempt) -> _Job | None:
         """The job whose attempt this is; None if that is over, or was never launched."""

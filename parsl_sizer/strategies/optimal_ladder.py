@@ -39,7 +39,7 @@ NEAR_PEAK = 0.8
 """A task is near its peak at this share of it: most allocations that are too small are less."""
 STOPPED_AFTER_S = 0.25
 """So long after a task has run out of memory it has been stopped."""
-LEVEL, SLOWED, LEVEL_FOR_S = 0.005, 0.1, 0.1
+LEVEL, SLOWED, LEVEL_FOR_S = 0.005, 0.1, 0.04
 """A task's memory is level if in so long it grew by less than the first share of its peak, and
 than the second share of what it grew before."""
 NEARLY_SHORT = 0.25
