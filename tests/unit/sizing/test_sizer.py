@@ -461,6 +461,20 @@ class TestRoom:
         assert driver.running["u"].node == "n0"
 
 
+class TestWaitingInTheEngine:
+    """Small tasks may wait in an engine with slots, so that it never has nothing to do."""
+
+    @pytest.mark.parametrize(("wall_s", "most"), [(10.0, 4), (0.2, 8), (0.001, 4 * 33)])
+    def test_the_shorter_tasks_are_the_more_wait_there(self, wall_s: float, most: int) -> None:
+        driver = Driver(one_gb)
+        driver.post(Joined(Node("n0", NODE, slots=4)))
+        driver.submit(*range(400))
+        assert len(driver.running) == 4  # nothing is known yet
+        for _ in range(100):
+            driver.end(next(iter(driver.running)), usage=Usage({MEMORY: GB / 2}, wall_s=wall_s))
+        assert len(driver.running) == most
+
+
 class TestNodes:
     def test_a_node_that_left_gets_nothing_more_and_its_attempts_are_yet_to_end(self) -> None:
         driver = Driver(one_gb, NODE)

@@ -1,0 +1,125 @@
+"""Which archive, and how to open it."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from parsl_sizer.archive.base import ArchiveError
+from parsl_sizer.archive.open import data_folder, is_on_network, location, open_archive, shown
+from parsl_sizer.archive.schema import VERSION
+from parsl_sizer.archive.sqlite import SqliteArchive
+from parsl_sizer.testing.archive_laws import entries
+
+MOUNTS = """\
+proc /proc proc rw 0 0
+/dev/vda / ext4 rw 0 0
+server:/home /home nfs4 rw 0 0
+/dev/vdb /home/local ext4 rw 0 0
+scratch /lustre/my\\040scratch lustre rw 0 0
+"""
+
+
+@pytest.fixture
+def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+    monkeypatch.delenv("PARSL_SIZER_ARCHIVE", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr("sys.platform", "linux")
+    return monkeypatch
+
+
+def test_by_default_it_is_a_file_of_the_users_own(
+    surroundings: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert location(None) == location(True) == tmp_path / "parsl_sizer" / "archive.sqlite3"
+    surroundings.setenv("XDG_DATA_HOME", "relative")
+    assert data_folder() == Path.home() / ".local" / "share" / "parsl_sizer"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("/data/a.sqlite3", Path("/data/a.sqlite3")),
+        ("~/a.sqlite3", Path.home() / "a.sqlite3"),
+        ("postgresql://me@host/db", "postgresql://me@host/db"),
+        ("off", None),
+        ("OFF ", None),
+    ],
+)
+def test_the_surroundings_may_say_another(
+    surroundings: pytest.MonkeyPatch, said: str, expected: Path | str | None
+) -> None:
+    surroundings.setenv("PARSL_SIZER_ARCHIVE", said)
+    assert location(None) == expected
+    assert location(False) is None
+    assert location("mine.sqlite3") == Path("mine.sqlite3")
+
+
+def test_a_password_is_not_shown() -> None:
+    assert shown("postgresql://me:secret@host/db") == "postgresql://me:***@host/db"
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/home/ann/a.sqlite3", True),
+        ("/home/local/a.sqlite3", False),
+        ("/homes/a.sqlite3", False),
+        ("/lustre/my scratch/a.sqlite3", True),
+        ("/var/a.sqlite3", False),
+    ],
+)
+def test_network_file_systems_are_known(tmp_path: Path, path: str, expected: bool) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(MOUNTS)
+    assert is_on_network(Path(path), mounts) is expected
+    assert not is_on_network(Path(path), tmp_path / "none")
+
+
+def test_to_read_none_is_made(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="no run has been recorded there yet"):
+        open_archive(tmp_path / "none.sqlite3", read_only=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_that_is_read_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "archive.sqlite3"
+    open_archive(path).close()
+    archive = open_archive(path, read_only=True)
+    with pytest.raises(ArchiveError, match="readonly"):
+        archive.record(entries(1))
+    archive.close()
+
+
+def test_a_damaged_one_is_not_set_aside_by_who_only_reads(tmp_path: Path) -> None:
+    path = tmp_path / "archive.sqlite3"
+    path.write_bytes(b"no database" * 1000)
+    with pytest.raises(ArchiveError, match="damaged"):
+        open_archive(path, read_only=True)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_migration_that_fails_leaves_the_archive_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from parsl_sizer.archive import sqlite
+
+    path = tmp_path / "archive.sqlite3"
+    archive = open_archive(path)
+    archive.record(entries(10))
+    archive.close()
+    bad = ("CREATE TABLE new (a INTEGER)", "CREATE TABLE runs (twice INTEGER)")
+    monkeypatch.setattr(sqlite, "MIGRATIONS", (*sqlite.MIGRATIONS, bad))
+    monkeypatch.setattr(sqlite, "VERSION", VERSION + 1)
+    with pytest.raises(ArchiveError, match="already exists"):
+        SqliteArchive(path)
+    monkeypatch.undo()
+    with sqlite3.connect(path) as connection:
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    connection.close()
+    assert "new" not in names
+    archive = open_archive(path)
+    assert len(list(archive.entries())) == 10
+    archive.close()
