@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import tempfile
 import threading
 import time
@@ -131,7 +132,7 @@ class Recorder:
     def _keep_aside(self, batch: list[Entry], error: Exception) -> None:
         """Set a batch aside: beside the archive, else in the folder for temporary files."""
         folders = [self._spool] if self._spool is not None and not self._always_spools else []
-        elsewhere = Spool(Path(tempfile.gettempdir()) / "parsl_sizer-set-aside")
+        elsewhere = Spool(Path(tempfile.gettempdir()) / f"parsl_sizer-set-aside-{os.getuid()}")
         for spool in [*folders, elsewhere]:
             try:
                 path = spool.append(self.run.run_id, batch)

@@ -33,7 +33,7 @@ class Spool:
 
     def append(self, name: str, entries: Iterable[Entry]) -> Path:
         """Write entries to the end of a file of this run's own, for good."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self.folder / f"{safe(name)}.jsonl"
         text = "".join(f"{line_of(entry)}\n" for entry in entries)
         with path.open("a", encoding="utf-8") as file:
