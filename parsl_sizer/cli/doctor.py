@@ -1,15 +1,19 @@
-"""``parsl-sizer doctor``: what can be measured and limited on this machine, and why not."""
+"""``parsl-sizer doctor``: what can be measured and limited here, and how the archive is."""
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
+from parsl_sizer.archive.facts import Facts, facts
+from parsl_sizer.archive.open import OFF, VARIABLE, location
 from parsl_sizer.model import Kind, format_amount
 from parsl_sizer.monitor import layers, node
 
+from .archives import counted
 from .output import console, print_json
 
 ENGINES = (
@@ -21,6 +25,8 @@ ENGINES = (
 
 
 def run(arguments: Namespace) -> None:
+    where = location(arguments.archive)
+    archive = None if where is None else facts(where)
     found: dict[str, object] = {
         "python": sys.version.split()[0],
         "parsl": _version("parsl"),
@@ -31,11 +37,15 @@ def run(arguments: Namespace) -> None:
             {"name": name, "is_there": _is_there(module), "why": why}
             for name, module, why in ENGINES
         ],
+        "archive": archive and asdict(archive),
     }
     if arguments.json:
         print_json(found)
     else:
         _show(found)
+        print()
+        for sentence in about_archive(archive):
+            print(sentence)
 
 
 def _version(package: str) -> str | None:
@@ -81,3 +91,33 @@ def _show(found: dict[str, object]) -> None:
         engines.add_row(engine["name"], "yes" if engine["is_there"] else "no", engine["why"])
     out.print()
     out.print(engines)
+
+
+def about_archive(found: Facts | None) -> list[str]:
+    """What to tell of the archive."""
+    if found is None:
+        return [f"There is no archive: {VARIABLE} is {OFF}, so runs are not recorded."]
+    told = []
+    if found.fault is not None:
+        told.append(f"The archive cannot be used. {found.fault}")
+    elif not found.exists:
+        told.append(f"The archive is to be {found.where}; no run has been recorded there yet.")
+    else:
+        held = f"{counted(found.attempts or 0, 'attempt')} of {counted(found.runs or 0, 'run')}"
+        size = f" in {format_amount(Kind.MEMORY, found.bytes)}" if found.bytes is not None else ""
+        told.append(
+            f"The archive is {found.where}: {held}{size}, version {found.version} of "
+            f"its tables (the newest is {found.newest_version})."
+        )
+    if found.on_network:
+        told.append(
+            "It is on a network file system: each run writes to a file of its own beside it, "
+            "which is merged into it when the run ends."
+        )
+    for paths, what in (
+        (found.waiting, "waits to be merged into it, by the next run that ends or by import"),
+        (found.bad, "has lines that could not be read"),
+        (found.damaged, "is an archive that was found damaged, and set aside"),
+    ):
+        told += [f"{path} {what}." for path in paths]
+    return told

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
-from parsl_sizer.model import Kind, Resources, parse_amounts
 from parsl_sizer.version import __version__
 
-NODE = Resources(cores=16, memory=64e9, disk=64e9)
-"""The node of Phung et al., WORKS 2021."""
+from . import archive_parser, values
+from .archive_parser import Fill
 
 EXAMPLES = """\
 examples:
@@ -31,6 +29,15 @@ examples:
   parsl-sizer doctor
       which ways of measuring and limiting tasks work on this machine
 
+what earlier runs did is in an archive:
+  search it            parsl-sizer history --category align --since 7d
+  add other systems'   parsl-sizer import trace.txt
+  what would be best   parsl-sizer whatif align
+  why this allocation  parsl-sizer explain 17
+  take it elsewhere    parsl-sizer export -o attempts.jsonl
+  show a run           parsl-sizer report last --html run.html
+  forget old runs      parsl-sizer prune --older-than 90d --dry-run
+
 An empty cell of a trace is unknown. 1 GB is 1000 MB. With --json every command prints
 one JSON object. A fault in what you give is one sentence and exit status 2.
 """
@@ -45,11 +52,19 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
 
+class Command(NamedTuple):
+    """What a command is good for, the arguments that it takes, and an example."""
+
+    summary: str
+    fill: Fill
+    example: str
+
+
 def command_line() -> Parser:
     """The parser of the whole command line."""
     parser = Parser(
         prog="parsl-sizer",
-        description="What would each strategy for sizing tasks have cost on this trace?",
+        description="What would strategies for sizing tasks cost, and what did earlier runs do?",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -57,17 +72,13 @@ def command_line() -> Parser:
     parser.add_argument("--version", action="version", version=f"parsl-sizer {__version__}")
     parser.set_defaults(run=None)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", prog="parsl-sizer")
-    for name, summary, fill in (
-        ("replay", "what one strategy would have cost on a trace", _replay),
-        ("compare", "all strategies on a trace, in one table and a picture", _compare),
-        ("generate", "make a trace of a known distribution", _generate),
-        ("strategies", "list the strategies, their papers and options", _strategies),
-        ("doctor", "what can be measured and limited on this machine, and why not", _doctor),
-    ):
+    for name, (summary, fill, example) in COMMANDS.items():
         command = commands.add_parser(
             name,
             help=summary,
             description=summary[0].upper() + summary[1:] + ".",
+            epilog=f"example:\n  parsl-sizer {example}\n",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
         fill(command)
@@ -77,14 +88,14 @@ def command_line() -> Parser:
 
 
 def _runner(name: str) -> Callable[[argparse.Namespace], None]:
+    module = MODULES.get(name, name)
+
     def run(arguments: argparse.Namespace) -> None:
-        import_module(f"parsl_sizer.cli.{name}").run(arguments)
+        # Up to here `run` is what is called; for the command it is the run that the user named.
+        arguments.run = getattr(arguments, "run_id", None)
+        import_module(f"parsl_sizer.cli.{module}").run(arguments)
 
     return run
-
-
-def _doctor(command: argparse.ArgumentParser) -> None:
-    """It takes nothing but ``--json``."""
 
 
 def _replay(command: argparse.ArgumentParser) -> None:
@@ -100,7 +111,7 @@ def _replay(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--nodes",
-        type=_positive,
+        type=values.positive,
         metavar="N",
         help="also run the trace on N such nodes, all tasks submitted at once and any kind "
         "failing the attempt: makespan, utilisation and throughput",
@@ -125,14 +136,14 @@ def _conditions(command: argparse.ArgumentParser) -> None:
     command.add_argument("trace", metavar="TRACE", help="a CSV file, or - for standard input")
     command.add_argument(
         "--lag",
-        type=_count,
+        type=values.count,
         default=0,
         metavar="L",
         help="learn from a task only after L further ones were sized (default: 0)",
     )
     command.add_argument(
         "--ttf",
-        type=_share,
+        type=values.share,
         default=1.0,
         metavar="SHARE",
         help="when a failing attempt fails, as a share of the task's time (default: 1.0)",
@@ -145,8 +156,8 @@ def _conditions(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--node",
-        type=_node,
-        default=NODE,
+        type=values.node,
+        default=values.NODE,
         metavar="KIND=AMOUNT,...",
         help="the largest node (default and for kinds left out: cores=16,memory=64GB,disk=64GB)",
     )
@@ -168,7 +179,7 @@ def _generate(command: argparse.ArgumentParser) -> None:
         help="uniform, normal, exponential, bimodal, trimodal, phases or linear",
     )
     command.add_argument(
-        "--tasks", type=_positive, default=2000, metavar="N", help="how many (default: 2000)"
+        "--tasks", type=values.positive, default=2000, metavar="N", help="how many (default: 2000)"
     )
     command.add_argument(
         "--seed",
@@ -187,11 +198,11 @@ def _generate(command: argparse.ArgumentParser) -> None:
         "(default: power2 for linear, else none)",
     )
     command.add_argument(
-        "--categories", type=_positive, metavar="N", help="how many linear has (default: 5)"
+        "--categories", type=values.positive, metavar="N", help="how many linear has (default: 5)"
     )
     command.add_argument(
         "--scale",
-        type=_above_zero,
+        type=values.above_zero,
         metavar="FACTOR",
         help="of linear's memory; 1 is the paper's, 1 GB to 1 TB on average (default: 1/32)",
     )
@@ -201,54 +212,65 @@ def _strategies(command: argparse.ArgumentParser) -> None:
     """It takes nothing but what all commands take."""
 
 
-def _count(text: str) -> int:
-    return _whole(text, least=0)
-
-
-def _positive(text: str) -> int:
-    return _whole(text, least=1)
-
-
-def _whole(text: str, least: int) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        number = least - 1
-    if number < least:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number, {least} or more")
-    return number
-
-
-def _share(text: str) -> float:
-    number = _number(text)
-    if not 0 <= number <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to 1")
-    return number
-
-
-def _above_zero(text: str) -> float:
-    number = _number(text)
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-    return number
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def _node(text: str) -> Resources:
-    try:
-        amounts = parse_amounts(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    for kind, amount in amounts.items():
-        least = {Kind.GPUS: 0.0, Kind.CORES: 1e-3}.get(kind, 1e6)
-        if amount < least:
-            given = text.strip()
-            hint = "; a unit may be missing, as in 64GB" if least == 1e6 else ""
-            raise argparse.ArgumentTypeError(f"{given!r} leaves no {kind.value} to run in{hint}")
-    return NODE.updated(amounts)
+COMMANDS = {
+    "replay": Command(
+        "what one strategy would have cost on a trace",
+        _replay,
+        "replay trace.csv --strategy auto --lag 32",
+    ),
+    "compare": Command(
+        "all strategies on a trace, in one table and a picture",
+        _compare,
+        "compare trace.csv --png compare.png",
+    ),
+    "generate": Command(
+        "make a trace of a known distribution",
+        _generate,
+        "generate trimodal --tasks 2000 --seed 1 -o trace.csv",
+    ),
+    "strategies": Command(
+        "list the strategies, their papers and options", _strategies, "strategies"
+    ),
+    "doctor": Command(
+        "what can be measured and limited on this machine, and why not",
+        archive_parser.where,
+        "doctor",
+    ),
+    "import": Command(
+        "add what other systems have logged to the archive",
+        archive_parser.imports,
+        "import trace.txt benchmarks/ --dry-run",
+    ),
+    "history": Command(
+        "search the attempts and runs in the archive",
+        archive_parser.history,
+        "history --category align --ending exhausted --since 7d --memory 1GB..4GB",
+    ),
+    "whatif": Command(
+        "what other allocations would have cost, and which to choose",
+        archive_parser.whatif,
+        "whatif align --node memory=128GB",
+    ),
+    "explain": Command(
+        "all attempts of a task: what each was given and why, what it used, how it ended",
+        archive_parser.explain,
+        "explain 17",
+    ),
+    "report": Command(
+        "what a run did and cost, as a page to keep",
+        archive_parser.report,
+        "report last --html run.html",
+    ),
+    "export": Command(
+        "write attempts of the archive as lines of JSON, or as a trace",
+        archive_parser.export,
+        "export --category align --csv -o align.csv",
+    ),
+    "prune": Command(
+        "remove runs from the archive",
+        archive_parser.prune,
+        "prune --older-than 90d --dry-run",
+    ),
+}
+MODULES = {"import": "import_files"}
+"""The modules of commands whose names Python keeps for itself."""

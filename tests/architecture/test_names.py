@@ -43,7 +43,7 @@ def texts() -> Iterator[tuple[Path, str]]:
     inside = (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*")))
     for path in (*ROOT.glob("*"), ROOT / ".pre-commit-config.yaml", *inside):
         if path.is_file() and path.suffix not in {".pyc", ".png"}:
-            yield path.relative_to(ROOT), path.read_text(encoding="utf-8")
+            yield path.relative_to(ROOT), path.read_text(encoding="utf-8", errors="replace")
 
 
 def test_the_public_names_are_these() -> None:

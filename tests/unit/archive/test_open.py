@@ -16,8 +16,8 @@ from parsl_sizer.testing.archive_laws import entries
 MOUNTS = """\
 proc /proc proc rw 0 0
 /dev/vda / ext4 rw 0 0
-server:/home /home nfs4 rw 0 0
-/dev/vdb /home/local ext4 rw 0 0
+server:/net /net nfs4 rw 0 0
+/dev/vdb /net/local ext4 rw 0 0
 scratch /lustre/my\\040scratch lustre rw 0 0
 """
 
@@ -64,9 +64,9 @@ def test_a_password_is_not_shown() -> None:
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("/home/ann/a.sqlite3", True),
-        ("/home/local/a.sqlite3", False),
-        ("/homes/a.sqlite3", False),
+        ("/net/ann/a.sqlite3", True),
+        ("/net/local/a.sqlite3", False),
+        ("/nets/a.sqlite3", False),
         ("/lustre/my scratch/a.sqlite3", True),
         ("/var/a.sqlite3", False),
     ],

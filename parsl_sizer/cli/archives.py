@@ -1,0 +1,162 @@
+"""The archive that a command works on, and how its contents are shown."""
+
+from __future__ import annotations
+
+import time
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from parsl_sizer.archive.base import Archive, ArchiveError, Entry, RunLine
+from parsl_sizer.archive.facts import size_of
+from parsl_sizer.archive.open import OFF, VARIABLE, Where, location, open_archive, shown
+from parsl_sizer.model import Amounts, Kind, format_amount
+from parsl_sizer.report.text import UNKNOWN
+
+from .output import say
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
+
+class Opened(NamedTuple):
+    """An archive, and where it is."""
+
+    archive: Archive
+    where: Where
+
+    @property
+    def name(self) -> str:
+        return shown(self.where)
+
+    @property
+    def size(self) -> str:
+        """How large its file is, in a sentence; empty of what is not a file."""
+        size = size_of(self.where) if isinstance(self.where, Path) else None
+        if size is None:
+            return ""
+        return f" The file has {format_amount(Kind.MEMORY, size)}."
+
+
+def place(arguments: Namespace) -> Where:
+    """Where the archive is that was asked for."""
+    if (found := location(arguments.archive)) is None:
+        raise ArchiveError(
+            f"There is no archive, as {VARIABLE} is {OFF}; name one with --archive WHERE."
+        )
+    return found
+
+
+@contextmanager
+def opened(arguments: Namespace, *, read_only: bool = True) -> Iterator[Opened]:
+    """The archive that was asked for, while it is used."""
+    where = place(arguments)
+    archive = open_archive(where, read_only=read_only, warn=say)
+    try:
+        yield Opened(archive, where)
+    finally:
+        archive.close()
+
+
+def when(moment: float) -> str:
+    """A moment as a person writes it, in this machine's time; 0 is one that is not known."""
+    if moment <= 0:
+        return UNKNOWN
+    try:
+        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+    except (ValueError, OverflowError, OSError):
+        return UNKNOWN
+
+
+def lasting(seconds: float) -> str:
+    """A duration as a person writes it.
+
+    >>> lasting(0.25), lasting(75), lasting(8000)
+    ('0.25 s', '1.2 min', '2.2 h')
+    """
+    for unit, name in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min")):
+        if seconds >= unit:
+            return f"{seconds / unit:.1f} {name}"
+    return f"{seconds:.3g} s"
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something.
+
+    >>> counted(1, "run"), counted(1200, "attempt")
+    ('1 run', '1,200 attempts')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def amount(kind: Kind, amounts: Amounts) -> str:
+    """What there is of a kind, as a person writes it."""
+    return format_amount(kind, amounts[kind]) if kind in amounts else UNKNOWN
+
+
+def amounts(found: Amounts) -> str:
+    """All that there is, as a person writes it.
+
+    >>> amounts({Kind.CORES: 2.0, Kind.MEMORY: 1.5e9})
+    '2 cores, 1.5 GB memory'
+    """
+    listed = (
+        f"{format_amount(kind, found[kind])}{f' {kind.value}' if _needs_name(kind) else ''}"
+        for kind in Kind
+        if kind in found
+    )
+    return ", ".join(listed) or UNKNOWN
+
+
+def _needs_name(kind: Kind) -> bool:
+    return kind in (Kind.MEMORY, Kind.DISK)
+
+
+def entry_json(entry: Entry) -> dict[str, object]:
+    """An attempt as JSON has it; what is not known is null."""
+    run, outcome = entry
+    attempt, usage, task = outcome.attempt, outcome.usage, outcome.attempt.task
+    return {
+        "run": run.run_id,
+        "task": task.task_id,
+        "number": attempt.number,
+        "category": task.category,
+        "ending": outcome.ending.value,
+        "exhausted": sorted(kind.value for kind in outcome.exhausted),
+        "submitted_at": task.submitted_at or None,
+        "launched_at": attempt.launched_at or None,
+        "ended_at": outcome.ended_at or None,
+        "wall_s": usage.wall_s,
+        "cpu_s": usage.cpu_s,
+        "requested": _named(task.requested),
+        "allocated": _named(attempt.allocation),
+        "peak": _named(usage.peak),
+        "why": str(attempt.why),
+        "host": outcome.host,
+        "layers": list(outcome.layers),
+        "command": task.command,
+        "labels": dict(task.labels),
+    }
+
+
+def run_json(line: RunLine) -> dict[str, object]:
+    """A run as JSON has it; what is not known is null."""
+    run = line.run
+    return {
+        "run": run.run_id,
+        "started_at": run.started_at or None,
+        "ended_at": line.ended_at or None,
+        "user": run.user,
+        "workflow": run.workflow,
+        "host": run.host,
+        "source": run.source,
+        "versions": dict(run.versions),
+        "labels": dict(run.labels),
+        "attempts": line.attempts,
+        "categories": line.categories,
+    }
+
+
+def _named(found: Amounts) -> dict[str, float]:
+    return {Kind(kind).value: number for kind, number in found.items()}

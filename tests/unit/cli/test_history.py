@@ -1,0 +1,181 @@
+"""``parsl-sizer history``, and the options with which all commands search."""
+
+from __future__ import annotations
+
+import time
+from argparse import ArgumentTypeError
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parsl_sizer.archive.base import Query
+from parsl_sizer.archive.memory import matches
+from parsl_sizer.archive.open import open_archive
+from parsl_sizer.cli import main, values
+from parsl_sizer.cli.parser import COMMANDS, command_line
+from parsl_sizer.model import Ending
+from parsl_sizer.testing.archive_laws import entries
+
+Printed = Callable[..., Any]
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    path = tmp_path / "archive.sqlite3"
+    opened = open_archive(path)
+    opened.record(entries())
+    opened.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("options", "query"),
+    [
+        ("", Query()),
+        ("--run run-1", Query(run_id="run-1")),
+        ("--category sort", Query(category="sort")),
+        ("--user ann", Query(user="ann")),
+        ("--workflow flow0.py", Query(workflow="flow0.py")),
+        ("--command MEM", Query(command="mem")),
+        ("--input s3_1", Query(input="s3_1")),
+        ("--host node-1", Query(host="node-1")),
+        ("--source nextflow", Query(source="nextflow")),
+        ("--ending lost", Query(endings=(Ending.LOST,))),
+        ("--ending lost --ending done", Query(endings=(Ending.LOST, Ending.DONE))),
+        ("--label sample=2 --label campaign=0", Query(labels={"sample": "2", "campaign": "0"})),
+        (
+            "--since 1970-01-01T00:05:10Z --until 1970-01-01T00:05:20Z",
+            Query(since=310.0, until=320.0),
+        ),
+        ("--memory 1GB..5GB", Query(memory=(1e9, 5e9))),
+        ("--memory ..2GB", Query(memory=(None, 2e9))),
+        ("--time 10s..1m", Query(wall_s=(10.0, 60.0))),
+        ("--category sort --user bob --ending lost", Query(category="sort", user="bob")),
+    ],
+)
+def test_every_option_selects(printed: Printed, archive: Path, options: str, query: Query) -> None:
+    found = printed("history", *options.split(), "--last", 100, "--archive", archive)["attempts"]
+    wanted = {
+        (entry.run.run_id, entry.outcome.attempt.task.task_id)
+        for entry in entries()
+        if matches(entry, query)
+        and ("lost" not in options or entry.outcome.ending.value in options)
+    }
+    assert {(attempt["run"], attempt["task"]) for attempt in found} == wanted
+    assert 0 < len(wanted) == len(found)
+    times = [attempt["ended_at"] for attempt in found]
+    assert times == sorted(times, reverse=True)
+
+
+def test_twenty_are_shown_unless_more_are_asked_for(printed: Printed, archive: Path) -> None:
+    assert len(printed("history", "--archive", archive)["attempts"]) == 20
+    assert len(printed("history", "--last", 3, "--archive", archive)["attempts"]) == 3
+
+
+def test_runs_are_listed(printed: Printed, archive: Path) -> None:
+    found = printed("history", "--runs", "--archive", archive)["runs"]
+    assert [run["run"] for run in found] == ["run-2", "run-1", "run-0"]
+    assert [run["attempts"] for run in found] == [20, 20, 20]
+    found = printed("history", "--runs", "--user", "ann", "--archive", archive)["runs"]
+    assert [(run["run"], run["labels"]["campaign"]) for run in found] == [("run-0", 0)]
+
+
+def test_people_get_tables(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["history", "--archive", str(archive)]) == 0
+    out = capsys.readouterr().out
+    assert "exhausted: memory" in out
+    assert "ü/☃" in out
+    assert "~ The largest of some samples" in out
+    assert len(out.splitlines()) == 22
+    assert main(["history", "--run", "run-1", "--archive", str(archive)]) == 0
+    assert capsys.readouterr().out.startswith("run run-1")
+    assert main(["history", "--runs", "--archive", str(archive)]) == 0
+    assert "nextflow" in capsys.readouterr().out
+
+
+def test_nothing_found_is_no_fault(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for options in ([], ["--runs"]):
+        assert main(["history", "--user", "nobody", *options, "--archive", str(archive)]) == 0
+        out, error = capsys.readouterr()
+        assert out == ""
+        assert error.startswith("parsl-sizer: No ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["history"],
+        ["export"],
+        ["explain", "1"],
+        ["whatif", "align"],
+        ["prune", "--keep-runs", "1"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_an_archive_that_is_not_there_is_told(
+    refused: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    command: list[str],
+) -> None:
+    path = tmp_path / "none.sqlite3"
+    assert f"There is no archive at {path}: no run" in refused(*command, "--archive", path)
+    assert not path.exists()
+    assert "PARSL_SIZER_ARCHIVE is off; name one with --archive" in refused(*command)
+    path.write_text("something else entirely, and long enough to be read as a database" * 20)
+    assert "is damaged" in refused(*command, "--archive", path)
+    monkeypatch.setenv("PARSL_SIZER_ARCHIVE", str(tmp_path / "said"))
+    assert f"no archive at {tmp_path / 'said'}" in refused(*command)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ("--since yesterday", "'yesterday' is no time; write it like 2025-03-01"),
+        ("--until 3", "'3' is no time"),
+        ("--memory 4GB", "'4GB' is not a range; write it like 1GB..4GB"),
+        ("--memory ..", "'..' is not a range"),
+        ("--memory 4GB..1GB", "'4GB..1GB' is a range that begins after its end"),
+        ("--memory 1s..2s", "memory='1s' is not an amount"),
+        ("--time 1GB..", "'1GB' is not a duration; write it like 30s"),
+        ("--label sample", "'sample' is not of the form NAME=VALUE"),
+        ("--ending badly", "invalid choice: 'badly'"),
+        ("--last 0", "'0' is not a whole number, 1 or more"),
+    ],
+)
+def test_what_cannot_be_looked_for_is_told(
+    refused: Callable[..., str], options: str, sentence: str
+) -> None:
+    assert sentence in refused("history", *options.split())
+
+
+def test_moments_are_dates_times_or_ages() -> None:
+    assert values.moment("2025-03-01") == datetime(2025, 3, 1).timestamp()
+    assert values.moment("2025-03-01T14:30") == datetime(2025, 3, 1, 14, 30).timestamp()
+    assert values.moment("2h") == pytest.approx(time.time() - 7200, abs=60)
+    assert values.moment("1w") == pytest.approx(time.time() - 7 * 86400, abs=60)
+    with pytest.raises(ArgumentTypeError, match="'90' is not an age"):
+        values.age("90")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_of_a_command_can_be_parsed(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    example = COMMANDS[name].example.split()
+    assert example[0] == name
+    assert command_line().parse_args(example).run is not None
+    assert main([name, "--help"]) == 0
+    assert f"parsl-sizer {COMMANDS[name].example}\n" in capsys.readouterr().out
+
+
+def test_the_examples_on_the_archive_can_be_parsed() -> None:
+    lines = (command_line().epilog or "").splitlines()
+    examples = [line.partition("  parsl-sizer ")[2].split() for line in lines]
+    shown = [example for example in examples if example]
+    assert {example[0] for example in shown} == set(COMMANDS)
+    for example in shown:
+        assert command_line().parse_args(example).run is not None
