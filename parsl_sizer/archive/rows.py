@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from parsl_sizer.model import Attempt, Ending, Kind, OptOut, Outcome, TaskInfo, Usage
+from parsl_sizer.model import Amounts, Attempt, Ending, Kind, OptOut, Outcome, TaskInfo, Usage
 
 KINDS = tuple(Kind)
 ALLOCATED = tuple(f"allocated_{kind.value}" for kind in KINDS)
@@ -69,20 +69,20 @@ def row_of(outcome: Outcome) -> tuple[object, ...]:
         usage.cpu_s,
         *[allocated.get(kind) for kind in KINDS],
         *[peak.get(kind) for kind in KINDS],
-        ",".join(sorted([kind.value for kind in outcome.exhausted])) or None,
+        _joined(outcome.exhausted) if outcome.exhausted else None,
         flags,
         str(attempt.why),
         outcome.host,
         attempt.node,
         outcome.isolation,
-        ",".join(outcome.layers) or None,
+        ",".join(outcome.layers) if outcome.layers else None,
         task.code_hash,
         task.command,
         _json(task.features),
-        _json({Kind(kind).value: amount for kind, amount in task.requested.items()}),
+        _named(task.requested) if task.requested else None,
         _json(task.labels),
         _json(task.inputs),
-        ",".join(sorted([opt_out.value for opt_out in task.opt_outs])) or None,
+        _joined(task.opt_outs) if task.opt_outs else None,
         task.priority or None,
         _packed(usage.series),
     )
@@ -148,6 +148,14 @@ def _task_id(key: str) -> int | str:
 def label_text(value: object) -> str:
     """A label's value as it is searched for: 7 and "7" are the same."""
     return value if isinstance(value, str) else _encode(value)
+
+
+def _joined(values: Iterable[Kind] | Iterable[OptOut]) -> str:
+    return ",".join(sorted([value.value for value in values]))
+
+
+def _named(amounts: Amounts) -> str:
+    return _encode({Kind(kind).value: amount for kind, amount in amounts.items()})
 
 
 def _json(value: Any) -> str | None:

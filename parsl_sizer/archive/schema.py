@@ -60,7 +60,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             UNIQUE (run, task, number)
         )""",
         "CREATE INDEX attempts_by_category ON attempts (category, ended_at)",
-        "CREATE INDEX attempts_by_time ON attempts (ended_at)",
+        # What searches look at is in the indexes, so that what does not match is not read.
+        """CREATE INDEX attempts_by_time
+            ON attempts (ended_at, run, ending, peak_memory, wall_s, host, command)""",
+        "CREATE INDEX attempts_by_run ON attempts (run, ended_at, category)",
         """CREATE TABLE task_labels (
             name TEXT NOT NULL,
             value TEXT NOT NULL,

@@ -9,6 +9,8 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import lru_cache
+from itertools import compress
 from typing import Any
 
 from .base import EVERYTHING, Entry, Query, Run, RunLine
@@ -33,10 +35,6 @@ _RUN = ", ".join(f"r.{column}" for column in RUN_COLUMNS)
 _INSERT_RUN = (
     f"INSERT INTO runs ({', '.join(RUN_COLUMNS)}) VALUES ({', '.join('?' * len(RUN_COLUMNS))}) "
     "ON CONFLICT DO NOTHING"
-)
-_INSERT_ATTEMPT = (
-    f"INSERT INTO attempts (run, {', '.join(COLUMNS)}) "
-    f"VALUES (?, {', '.join('?' * len(COLUMNS))}) ON CONFLICT DO NOTHING"
 )
 _INSERT_LABEL = "INSERT INTO task_labels VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _INSERT_RUN_LABEL = "INSERT INTO run_labels VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
@@ -70,12 +68,17 @@ class SqlArchive(ABC):
         """Keep these for good, all or none; how many were not here before."""
         known = dict(self._known)
         with self._transaction():
-            rows, labels, inputs = [], [], []
+            # A statement for each set of columns that are not NULL: to say NULL takes long.
+            rows: dict[tuple[bool, ...], list[list[object]]] = {}
+            labels, inputs = [], []
             for run, outcome in entries:
                 key = known.get(run.run_id)
                 if key is None:
                     key = known[run.run_id] = self._key_of(run)
-                rows.append((key, *row_of(outcome)))
+                row = row_of(outcome)
+                there = tuple([value is not None for value in row])
+                known_values = [value for value in row if value is not None]
+                rows.setdefault(there, []).append([key, *known_values])
                 task = outcome.attempt.task
                 if task.labels or task.inputs:
                     name = task_key(task.task_id)
@@ -84,7 +87,7 @@ class SqlArchive(ABC):
                         for label, value in task.labels.items()
                     ]
                     inputs += [(path, key, name) for path in task.inputs]
-            new = self._insert(_INSERT_ATTEMPT, rows)
+            new = sum(self._insert(_insertion(there), found) for there, found in rows.items())
             if labels:
                 self._insert(_INSERT_LABEL, labels)
             if inputs:
@@ -161,6 +164,14 @@ class SqlArchive(ABC):
         return int(key)
 
 
+@lru_cache(maxsize=1000)
+def _insertion(there: tuple[bool, ...]) -> str:
+    """The statement for rows that have values in these of the columns."""
+    columns = ["run", *compress(COLUMNS, there)]
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO attempts ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT DO NOTHING"
+
+
 def _run_of(row: Sequence[Any]) -> Run:
     *plain, versions, labels = row
     run_id, started_at, user, workflow, checksum, host, source = plain
@@ -181,16 +192,22 @@ def _where(query: Query) -> tuple[str, list[object]]:
     """The condition for a query, and its parameters."""
     conditions: list[tuple[str, Sequence[object]]] = []
     for column, value in (
-        ("r.run_id", query.run_id),
         ("a.category", query.category),
-        ("r.user_name", query.user),
-        ("r.workflow", query.workflow),
         ("a.host", query.host),
-        ("r.source", query.source),
         ("a.task", None if query.task_id is None else task_key(query.task_id)),
     ):
         if value is not None:
             conditions.append((f"{column} = ?", [value]))
+    of_runs = {
+        "run_id": query.run_id,
+        "user_name": query.user,
+        "workflow": query.workflow,
+        "source": query.source,
+    }
+    wanted = {column: value for column, value in of_runs.items() if value is not None}
+    if wanted:
+        own = " AND ".join(f"{column} = ?" for column in wanted)
+        conditions.append((f"a.run IN (SELECT run FROM runs WHERE {own})", list(wanted.values())))
     for column, (least, most) in (
         ("a.ended_at", (query.since, query.until)),
         ("a.peak_memory", query.memory),

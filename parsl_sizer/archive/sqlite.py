@@ -64,6 +64,8 @@ class SqliteArchive(SqlArchive):
             return
         execute(f"PRAGMA journal_mode = {'WAL' if shares_log else 'DELETE'}")
         execute("PRAGMA synchronous = NORMAL" if shares_log else "PRAGMA synchronous = FULL")
+        execute("PRAGMA cache_size = -32000")  # kB, if so much is written at a time
+        execute("PRAGMA wal_autocheckpoint = 10000")
         if version < VERSION:
             self._migrate()
 

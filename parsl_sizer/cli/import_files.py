@@ -1,7 +1,7 @@
 """``parsl-sizer import``: what other systems have logged, added to the archive.
 
-A file is read twice: once to see that all of it can be, then to record it. So a file with a
-fault in it adds nothing, and can be mended and imported again.
+A file with a fault in it adds nothing: what was recorded of it is taken back, so that it can
+be mended and imported again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from parsl_sizer.archive.base import Archive, Entry
+from parsl_sizer.archive.base import Archive, Entry, Query
 from parsl_sizer.archive.importers.base import Importer, ImportFailed, Notes
 from parsl_sizer.archive.importers.catalog import importer, recognise
 
@@ -21,7 +21,7 @@ from . import FAULTY_INPUT
 from .archives import Opened, counted, opened
 from .output import print_json, progress, say, ticking
 
-BATCH = 2000
+BATCH = 20_000
 """So many attempts are recorded at a time."""
 
 
@@ -96,7 +96,7 @@ def _chosen(arguments: Namespace) -> Iterator[tuple[Path, Importer | None, str |
             continue
         try:
             if path.exists() and not path.is_file():
-                raise ImportFailed(f"{path} is no file, and to be read twice it has to be one.")
+                raise ImportFailed(f"{path} is no file.")
             yield path, named or recognise(path), None
         except ImportFailed as error:
             yield path, None, str(error)
@@ -121,11 +121,12 @@ def _imported(
     result = Result(path, reader.NAME)
     try:
         with progress(f"reading {path.name}", None) as advance:
-            for _ in ticking(reader.read(path, result.notes), advance):
-                pass
-        if archive is not None:
-            with progress(f"recording {path.name}", result.notes.taken) as advance:
-                result.new = _recorded(ticking(reader.read(path, Notes()), advance), archive)
+            entries = ticking(reader.read(path, result.notes), advance)
+            if archive is not None:
+                result.new = _recorded(entries, archive)
+            else:
+                for _ in entries:
+                    pass
     except ImportFailed as error:
         result.fault = str(error)
     except OSError as error:
@@ -134,12 +135,21 @@ def _imported(
 
 
 def _recorded(entries: Iterator[Entry], archive: Archive) -> int:
+    """Record them, how many were new; if they cannot be read to the end, none."""
     new, batch = 0, []
-    for entry in entries:
-        batch.append(entry)
-        if len(batch) >= BATCH:
-            new += archive.record(batch)
-            batch = []
+    added: dict[str, bool] = {}
+    try:
+        for entry in entries:
+            run_id = entry.run.run_id
+            if run_id not in added:
+                added[run_id] = not archive.runs(Query(run_id=run_id))
+            batch.append(entry)
+            if len(batch) >= BATCH:
+                new += archive.record(batch)
+                batch = []
+    except BaseException:
+        archive.prune(run_id for run_id, is_new in added.items() if is_new)
+        raise
     return new + archive.record(batch)
 
 
