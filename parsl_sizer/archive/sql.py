@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import lru_cache
-from itertools import compress
 from typing import Any
 
 from .base import EVERYTHING, Entry, Query, Run, RunLine
@@ -27,6 +26,7 @@ RUN_COLUMNS = (
     "versions",
     "labels",
 )
+ATTEMPT_COLUMNS = ("run", *COLUMNS)
 PAGE = 2000
 """So many rows are in memory at a time."""
 
@@ -44,6 +44,13 @@ _HAS_LABEL = (
     "((a.run, a.task) IN (SELECT run, task FROM task_labels WHERE name = ? AND value = ?) "
     "OR a.run IN (SELECT run FROM run_labels WHERE name = ? AND value = ?))"
 )
+
+
+@lru_cache(maxsize=1000)
+def insertion(columns: tuple[str, ...]) -> str:
+    """The statement for attempts that have values in these columns."""
+    marks = ", ".join("?" * len(columns))
+    return f"INSERT INTO attempts ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT DO NOTHING"
 
 
 class SqlArchive(ABC):
@@ -64,21 +71,19 @@ class SqlArchive(ABC):
     def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> int:
         """How many of these rows were not there before."""
 
+    def _insert_attempts(self, rows: Sequence[Sequence[object]]) -> int:
+        return self._insert(insertion(ATTEMPT_COLUMNS), rows)
+
     def record(self, entries: Sequence[Entry]) -> int:
         """Keep these for good, all or none; how many were not here before."""
         known = dict(self._known)
         with self._transaction():
-            # A statement for each set of columns that are not NULL: to say NULL takes long.
-            rows: dict[tuple[bool, ...], list[list[object]]] = {}
-            labels, inputs = [], []
+            rows, labels, inputs = [], [], []
             for run, outcome in entries:
                 key = known.get(run.run_id)
                 if key is None:
                     key = known[run.run_id] = self._key_of(run)
-                row = row_of(outcome)
-                there = tuple([value is not None for value in row])
-                known_values = [value for value in row if value is not None]
-                rows.setdefault(there, []).append([key, *known_values])
+                rows.append((key, *row_of(outcome)))
                 task = outcome.attempt.task
                 if task.labels or task.inputs:
                     name = task_key(task.task_id)
@@ -87,7 +92,7 @@ class SqlArchive(ABC):
                         for label, value in task.labels.items()
                     ]
                     inputs += [(path, key, name) for path in task.inputs]
-            new = sum(self._insert(_insertion(there), found) for there, found in rows.items())
+            new = self._insert_attempts(rows)
             if labels:
                 self._insert(_INSERT_LABEL, labels)
             if inputs:
@@ -162,14 +167,6 @@ class SqlArchive(ABC):
         if labels:
             self._insert(_INSERT_RUN_LABEL, labels)
         return int(key)
-
-
-@lru_cache(maxsize=1000)
-def _insertion(there: tuple[bool, ...]) -> str:
-    """The statement for rows that have values in these of the columns."""
-    columns = ["run", *compress(COLUMNS, there)]
-    marks = ", ".join("?" * len(columns))
-    return f"INSERT INTO attempts ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT DO NOTHING"
 
 
 def _run_of(row: Sequence[Any]) -> Run:

@@ -147,6 +147,18 @@ def check_queries_select(archive: Archive) -> None:
         assert found == wanted[: query.last], f"{query} gave {len(found)} of {len(wanted)}"
 
 
+def check_what_ended_together_keeps_its_order(archive: Archive) -> None:
+    """Of what has no times, as in traces, the last one recorded is the newest."""
+    run = Run("trace")
+    made = [
+        Outcome(Attempt(TaskInfo(n, "c", code_hash="x" if n % 3 else None), 1, {}), Ending.DONE)
+        for n in range(50)
+    ]
+    archive.record([Entry(run, outcome) for outcome in made])
+    found = [entry.outcome.attempt.task.task_id for entry in archive.entries()]
+    assert found == list(range(49, -1, -1)), f"the order is {found}"
+
+
 def check_runs_are_listed(archive: Archive) -> None:
     """The runs of what matches, the newest first, with how much of them does."""
     recorded = entries()
@@ -191,6 +203,7 @@ LAWS: tuple[Callable[[Archive], None], ...] = (
     check_what_is_recorded_comes_back,
     check_nothing_is_counted_twice,
     check_queries_select,
+    check_what_ended_together_keeps_its_order,
     check_runs_are_listed,
     check_what_is_pruned_is_gone,
     check_many_are_read_page_by_page,
