@@ -1,5 +1,15 @@
-"""What happened before? Every attempt of every run, and what other systems have logged."""
+"""What happened before? Every attempt of every run, and what other systems have logged.
 
-from .base import Entry, Run
+`parsl_sizer.archive.open` finds and opens archives.
+"""
 
-__all__ = ["Entry", "Run"]
+from .base import Archive, ArchiveError, Entry, Query, Run, RunLine
+
+__all__ = [
+    "Archive",
+    "ArchiveError",
+    "Entry",
+    "Query",
+    "Run",
+    "RunLine",
+]

@@ -31,7 +31,7 @@ Where = Path | str
 """A file, or the address of a server."""
 
 
-def location(archive: bool | str | os.PathLike[str] | None) -> Where | None:
+def location(archive: bool | str | os.PathLike[str] | None = None) -> Where | None:
     """Where an archive is; None if there is to be none."""
     if archive is False:
         return None
@@ -59,11 +59,12 @@ def shown(where: Where) -> str:
 
 
 def open_archive(
-    where: Where, *, read_only: bool = False, warn: Callable[[str], None] | None = None
+    where: Path | str, *, read_only: bool = False, warn: Callable[[str], None] | None = None
 ) -> Archive:
     """The archive at a place. One that is damaged is set aside, and a new one begun."""
-    if not isinstance(where, Path):
+    if isinstance(where, str) and where.startswith(ADDRESSES):
         return PostgresArchive(where)
+    where = Path(where)
     if read_only and not where.exists():
         raise ArchiveError(f"There is no archive at {where}: no run has been recorded there yet.")
     shares_log = not is_on_network(where)
