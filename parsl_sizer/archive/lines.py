@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from parsl_sizer.model import (
@@ -74,21 +75,25 @@ def line_of(entry: Entry) -> str:
             "overran": outcome.overran,
             "node_lost": outcome.node_lost,
             "unlimited": not attempt.enforced,
-            "why": str(attempt.why),
+            "why": str(attempt.why)[:TEXT],
             "host": outcome.host,
             "node": attempt.node,
             "isolation": outcome.isolation,
             "layers": list(outcome.layers),
             "code_hash": task.code_hash,
-            "command": task.command,
-            "labels": dict(task.labels),
-            "inputs": list(task.inputs),
+            "command": task.command and task.command[:TEXT],
+            "labels": dict(islice(task.labels.items(), ITEMS)),
+            "inputs": [path[:TEXT] for path in task.inputs[:ITEMS]],
             "opt_outs": sorted(opt_out.value for opt_out in task.opt_outs),
             "priority": task.priority,
             "series": [list(point) for point in usage.series],
         }
     )
-    return json.dumps(found, separators=(",", ":"), default=str)
+    try:
+        return json.dumps(found, separators=(",", ":"), default=str, skipkeys=True)
+    except (ValueError, RecursionError):  # labels that hold themselves
+        del found["labels"]
+        return json.dumps(found, separators=(",", ":"), default=str, skipkeys=True)
 
 
 def entry_of(line: str | bytes) -> Entry:

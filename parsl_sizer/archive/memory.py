@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from parsl_sizer.model import Kind
 
 from .base import EVERYTHING, Entry, Query, Run, RunLine
-from .rows import label_text, outcome_of, row_of, task_key
+from .rows import label_text, outcome_of, row_of, searched, task_key
 
 Key = tuple[str, str, int]
 
@@ -91,7 +91,7 @@ def matches(entry: Entry, query: Query) -> bool:
         and (query.command is None or _has(task.command, query.command))
         and (query.input is None or any(_has(path, query.input) for path in task.inputs))
         and all(
-            any(found.get(name) == value for found in labels)
+            any(found.get(name) == searched(value) for found in labels)
             for name, value in query.labels.items()
         )
     )

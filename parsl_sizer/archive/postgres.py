@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 10
 WORDS = (
+    ("INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
     ("INTEGER PRIMARY KEY", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
     ("INTEGER", "BIGINT"),
     ("REAL", "DOUBLE PRECISION"),
     ("BLOB", "BYTEA"),
+    ("host, command", "host"),  # an index takes no text above some thousand letters
 )
-"""SQLite's types, and what they are called here."""
+"""SQLite's words, and what is said here."""
+OPTIONS = "-c statement_timeout=20000 -c lock_timeout=5000"
+"""In ms: whoever locks a table does not hold up those who run tasks."""
 LOCK = 7_277_355
 """Any number: who brings tables up to date holds this lock."""
 
@@ -41,7 +45,12 @@ class PostgresArchive(SqlArchive):
         self._error = psycopg.Error
         with self._told():
             self._connection: psycopg.Connection[tuple[Any, ...]] = psycopg.connect(
-                url, connect_timeout=PATIENCE_S, autocommit=True
+                url,
+                connect_timeout=PATIENCE_S,
+                tcp_user_timeout=PATIENCE_S * 1000,
+                keepalives_idle=PATIENCE_S,
+                options=OPTIONS,
+                autocommit=True,
             )
         try:
             with self._told():
@@ -111,10 +120,14 @@ def in_own_words(statement: str) -> str:
 def without_password(url: str) -> str:
     """The address, fit to be shown.
 
-    >>> without_password("postgresql://me:secret@host/db")
-    'postgresql://me:***@host/db'
+    >>> without_password("postgresql://me:se:c/r@t@host/db?password=secret&user=me")
+    'postgresql://me:***@host/db?password=***&user=me'
     """
-    return re.sub(r"(?<=:)[^:@/]+(?=@)", "***", url)
+    scheme, slashes, rest = url.partition("://")
+    account, at, place = rest.rpartition("@")
+    name, colon, _ = account.partition(":")
+    shown = f"{scheme}{slashes}{name}{colon and ':***'}{at}{place}"
+    return re.sub(r"(?<=password=)[^&\s]+", "***", shown)
 
 
 def _marked(statement: str) -> bytes:

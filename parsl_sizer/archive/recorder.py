@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
+import stat
 import tempfile
 import threading
 import time
@@ -19,8 +21,9 @@ from pathlib import Path
 from parsl_sizer.model import Outcome
 
 from .base import Archive, ArchiveError, Entry, Run
-from .open import Where, is_on_network, open_archive, shown
+from .open import Where, is_on_network, open_archive, set_aside, shown
 from .spool import Spool, merged
+from .sqlite import Damaged
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +58,8 @@ class Recorder:
         self._try_at = 0.0
         self._lost = 0
         self._set_aside: Path | None = None
+        self._has_replaced = False
+        self._stack = contextlib.ExitStack()
         is_file = isinstance(where, Path)
         self._spool = Spool.beside(where) if isinstance(where, Path) else None
         self._always_spools = is_file and is_on_network(Path(where))
@@ -82,10 +87,10 @@ class Recorder:
             )
 
     def _run(self) -> None:
-        with contextlib.ExitStack() as stack:
+        with self._stack:
             if self._always_spools and self._spool is not None:
                 with contextlib.suppress(OSError):
-                    stack.enter_context(self._spool.writing(self.run.run_id))
+                    self._stack.enter_context(self._spool.writing(self.run.run_id))
             while not self._is_closing.wait(self._every_s):
                 self._flush()
             self._flush(is_last=True)
@@ -100,24 +105,43 @@ class Recorder:
                     self._write_aside(batch)
                 else:
                     self._opened().record(batch)
+            except Damaged as error:
+                self._replace(error)
+                continue
             except ArchiveError as error:
                 self._archive = None
                 self._try_at = time.monotonic() + AGAIN_S
                 if not is_last and len(self._waiting) < self._most // 2:
                     return
                 self._keep_aside(batch, error)
-            except Exception as error:  # a fault of ours must not cost the user a task
+            except Exception as error:  # one of them cannot be written, for whatever reason
                 logger.exception("Outcomes could not be recorded")
-                self._keep_aside(batch, error)
+                self._keep_aside(batch, ArchiveError(f"Outcomes could not be recorded: {error!r}."))
             for _ in batch:
                 self._waiting.popleft()
+
+    def _replace(self, error: Damaged) -> None:
+        """Set a damaged archive aside, once; if it is damaged again, it is not used again."""
+        if self._archive is not None:
+            self._archive.close()
+            self._archive = None
+        if self._has_replaced or not isinstance(self.where, Path):
+            self._try_at = math.inf
+            return
+        self._has_replaced = True
+        try:
+            self._warn(f"{error} It is kept as {set_aside(self.where)}, and a new one is begun.")
+        except ArchiveError as fault:
+            self._warn(str(fault))
+            self._try_at = math.inf
 
     def _places(self) -> range:
         return range(min(BATCH, len(self._waiting)))
 
     def _opened(self) -> Archive:
         if self._archive is None:
-            if time.monotonic() < self._try_at and not self._is_closing.is_set():
+            is_last = self._is_closing.is_set() and self._try_at < math.inf
+            if time.monotonic() < self._try_at and not is_last:
                 raise ArchiveError("It could not be used just now.")
             self._archive = open_archive(self.where, warn=self._warn)
         return self._archive
@@ -131,12 +155,15 @@ class Recorder:
 
     def _keep_aside(self, batch: list[Entry], error: Exception) -> None:
         """Set a batch aside: beside the archive, else in the folder for temporary files."""
-        folders = [self._spool] if self._spool is not None and not self._always_spools else []
-        elsewhere = Spool(Path(tempfile.gettempdir()) / f"parsl_sizer-set-aside-{os.getuid()}")
-        for spool in [*folders, elsewhere]:
+        spools = [self._spool] if self._spool is not None and not self._always_spools else []
+        with contextlib.suppress(OSError):
+            spools.append(self._elsewhere())
+        for spool in spools:
             try:
                 path = spool.append(self.run.run_id, batch)
-            except OSError:
+                if path != self._set_aside:  # until the end of this run nobody else reads it
+                    self._stack.enter_context(spool.writing(self.run.run_id))
+            except Exception:
                 continue
             if path != self._set_aside:
                 self._set_aside = path
@@ -148,6 +175,17 @@ class Recorder:
         if not self._lost:
             self._warn(f"{error} There is no place for what this run did, so it is not recorded.")
         self._lost += len(batch)
+
+    @staticmethod
+    def _elsewhere() -> Spool:
+        """In the folder for temporary files: one that belongs to nobody else."""
+        folder = Path(tempfile.gettempdir()) / f"parsl_sizer-set-aside-{os.getuid()}"
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+            folder = Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
+        return Spool(folder)
 
     def _end(self) -> None:
         """Put into the archive what was set aside, by this run or by one that was killed."""

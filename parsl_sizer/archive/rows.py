@@ -47,7 +47,9 @@ COLUMNS = (
     "series",
 )
 OVERRAN, NODE_LOST, NOT_ENFORCED = 1, 2, 4
-_encode = json.JSONEncoder(separators=(",", ":"), default=str).encode
+SEARCHED = 500
+"""So many letters of a label or a path are searched: databases index no longer ones."""
+_encoder = json.JSONEncoder(separators=(",", ":"), default=str, skipkeys=True)
 
 
 def row_of(outcome: Outcome) -> tuple[object, ...]:
@@ -60,7 +62,7 @@ def row_of(outcome: Outcome) -> tuple[object, ...]:
     return (
         task_key(task.task_id),
         attempt.number,
-        task.category,
+        clean(task.category),
         outcome.ending.value,
         task.submitted_at,
         attempt.launched_at,
@@ -71,13 +73,13 @@ def row_of(outcome: Outcome) -> tuple[object, ...]:
         *[peak.get(kind) for kind in KINDS],
         _joined(outcome.exhausted) if outcome.exhausted else None,
         flags,
-        str(attempt.why),
-        outcome.host,
-        attempt.node,
+        clean(str(attempt.why)),
+        outcome.host and clean(outcome.host),
+        attempt.node and clean(attempt.node),
         outcome.isolation,
         ",".join(outcome.layers) if outcome.layers else None,
         task.code_hash,
-        task.command,
+        task.command and clean(task.command),
         _json(task.features),
         _named(task.requested) if task.requested else None,
         _json(task.labels),
@@ -147,7 +149,25 @@ def _task_id(key: str) -> int | str:
 
 def label_text(value: object) -> str:
     """A label's value as it is searched for: 7 and "7" are the same."""
-    return value if isinstance(value, str) else _encode(value)
+    return searched(value if isinstance(value, str) else _encode(value))
+
+
+def searched(text: str) -> str:
+    """As much of a text as is searched."""
+    return clean(text[:SEARCHED])
+
+
+def clean(text: str) -> str:
+    """A text that can be written: names of files may hold bytes that are no letters."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _encode(value: object) -> str:
+    """JSON; what it has no form for, such as a key of two numbers, is left out."""
+    try:
+        return _encoder.encode(value)
+    except (ValueError, RecursionError):  # it holds itself
+        return "{}"
 
 
 def _joined(values: Iterable[Kind] | Iterable[OptOut]) -> str:

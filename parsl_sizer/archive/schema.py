@@ -10,7 +10,7 @@ from __future__ import annotations
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """CREATE TABLE runs (
-            run INTEGER PRIMARY KEY,
+            run INTEGER PRIMARY KEY AUTOINCREMENT,
             run_id TEXT NOT NULL UNIQUE,
             started_at REAL NOT NULL,
             user_name TEXT,

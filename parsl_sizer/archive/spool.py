@@ -1,21 +1,26 @@
 """Entries in files beside an archive, until they can be put into it.
 
 There a run keeps what it did where the archive cannot be written, and on a network file
-system, on which many must not write to one database, always. Every file has one writer; who
-puts it into the archive renames it first, so that nobody else does, and an entry that is
-there already is not counted twice.
+system, on which many must not write to one database, always. Every file has one writer, who
+holds a lock on it; who puts it into the archive renames it first, so that what its writer has
+to add yet goes into another. An entry that is there already is not counted twice.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
+import logging
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TextIO
 
 from .base import Archive, ArchiveError, Entry
 from .lines import BadLine, entry_of, line_of
+
+logger = logging.getLogger(__name__)
 
 BATCH = 2000
 
@@ -33,7 +38,7 @@ class Spool:
 
     def append(self, name: str, entries: Iterable[Entry]) -> Path:
         """Write entries to the end of a file of this run's own, for good."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._make()
         path = self.folder / f"{safe(name)}.jsonl"
         text = "".join(f"{line_of(entry)}\n" for entry in entries)
         with path.open("a", encoding="utf-8") as file:
@@ -52,16 +57,29 @@ class Spool:
         with self._alone() as is_alone:
             if not is_alone:
                 return 0
-            return sum(self._merge(path, archive) for path in self._finished(own))
+            new, faults = 0, []
+            for path in self._finished(own):
+                try:
+                    new += self._merge(path, archive)
+                except Exception as error:  # the others are to be merged all the same
+                    faults.append(f"{path} cannot be added: {error}")
+            if faults:
+                raise ArchiveError(faults[0])
+            return new
+
+    def _make(self) -> None:
+        """Make the folder: what is in it is nobody else's business."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     @contextlib.contextmanager
     def writing(self, name: str) -> Iterator[None]:
         """While this lasts, nobody else merges the file of this name."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self._make()
         path = self.folder / f"{safe(name)}.lock"
         with path.open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             try:
+                with contextlib.suppress(OSError):  # not every file system has locks
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 yield
             finally:
                 path.unlink(missing_ok=True)
@@ -69,13 +87,17 @@ class Spool:
     def _finished(self, own: str | None) -> list[Path]:
         return [
             path
-            for path in sorted(self.folder.glob("*.jsonl"))
-            if (own is not None and path.stem == safe(own)) or not _is_held(path)
+            for path in [*self.folder.glob("*.merging"), *sorted(self.folder.glob("*.jsonl"))]
+            if path.suffix == ".merging"  # of a process that was killed
+            or (own is not None and path.stem == safe(own))
+            or not _is_held(path)
         ]
 
     def _merge(self, path: Path, archive: Archive) -> int:
         new, bad = 0, []
         batch: list[Entry] = []
+        if path.suffix != ".merging":
+            path = path.rename(path.with_name(f"{path.stem}-{os.urandom(4).hex()}.merging"))
         with path.open(encoding="utf-8", errors="replace") as file:
             for line in file:
                 try:
@@ -88,19 +110,18 @@ class Spool:
                     batch = []
         new += archive.record(batch)
         if bad:
-            path.with_suffix(".bad").write_text("".join(bad), encoding="utf-8")
+            aside = path.with_suffix(".bad")
+            aside.write_text("".join(bad), encoding="utf-8")
+            logger.warning(
+                "%s lines of %s are no entries; they are kept in %s", len(bad), path, aside
+            )
         path.unlink()
         return new
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[bool]:
         with (self.folder / "merging").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                yield False
-                return
-            yield True
+            yield not _is_locked(lock)
 
 
 def merged(spool: Spool, archive: Archive, own: str | None = None) -> int:
@@ -118,12 +139,19 @@ def safe(name: str) -> str:
 
 def _is_held(path: Path) -> bool:
     """Whether a living run still writes to the file."""
-    lock = path.with_suffix(".lock")
     try:
-        with lock.open() as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with path.with_suffix(".lock").open("r+") as file:  # to lock it, NFS wants to write it
+            return _is_locked(file)
     except FileNotFoundError:
         return False
     except OSError:
         return True
+
+
+def _is_locked(file: TextIO) -> bool:
+    """Whether another process holds it; where there are no locks, nobody does."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        return error.errno in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
     return False

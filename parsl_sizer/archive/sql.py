@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from .base import EVERYTHING, Entry, Query, Run, RunLine
-from .rows import COLUMNS, label_text, outcome_of, row_of, task_key
+from .rows import COLUMNS, clean, label_text, outcome_of, row_of, searched, task_key
 
 RUN_COLUMNS = (
     "run_id",
@@ -91,7 +91,7 @@ class SqlArchive(ABC):
                         (label, label_text(value), key, name)
                         for label, value in task.labels.items()
                     ]
-                    inputs += [(path, key, name) for path in task.inputs]
+                    inputs += [(searched(path), key, name) for path in task.inputs]
             new = self._insert_attempts(rows)
             if labels:
                 self._insert(_INSERT_LABEL, labels)
@@ -116,7 +116,12 @@ class SqlArchive(ABC):
                 )
             for row in found:
                 cut = len(COLUMNS)
-                yield Entry(_run_of(row[cut : cut + len(RUN_COLUMNS)]), outcome_of(row[:cut]))
+                try:
+                    run = _run_of(row[cut : cut + len(RUN_COLUMNS)])
+                    entry = Entry(run, outcome_of(row[:cut]))
+                except (ValueError, TypeError, KeyError):  # somebody else has written it
+                    continue
+                yield entry
             if len(found) < count:
                 return
             if left is not None:
@@ -153,13 +158,13 @@ class SqlArchive(ABC):
         values = (
             run.run_id,
             run.started_at,
-            run.user,
-            run.workflow,
+            run.user and clean(run.user),
+            run.workflow and clean(run.workflow),
             run.checksum,
-            run.host,
+            run.host and clean(run.host),
             run.source,
             json.dumps(dict(run.versions)) if run.versions else None,
-            json.dumps(dict(run.labels), default=str) if run.labels else None,
+            json.dumps(dict(run.labels), default=str, skipkeys=True) if run.labels else None,
         )
         self._insert(_INSERT_RUN, [values])
         [(key,)] = self._fetch("SELECT run FROM runs WHERE run_id = ?", [run.run_id])
@@ -222,7 +227,8 @@ def _where(query: Query) -> tuple[str, list[object]]:
     if query.input is not None:
         conditions.append((_HAS_INPUT, [_part(query.input)]))
     for name, value in query.labels.items():
-        conditions.append((_HAS_LABEL, [name, value, name, value]))
+        wanted_value = searched(value)
+        conditions.append((_HAS_LABEL, [name, wanted_value, name, wanted_value]))
     where = " AND ".join(condition for condition, _ in conditions) or "1 = 1"
     return where, [value for _, values in conditions for value in values]
 

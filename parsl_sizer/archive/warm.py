@@ -1,8 +1,8 @@
 """What a category's strategy is taught before its first task: outcomes of earlier runs.
 
 The newest are taken and taught last, so that the newest runs have the most to say. Of
-outcomes of other code than the task's every fourth is taken, and before the others. Peaks
-that are only samples stand in where too few were measured.
+tasks of other code than the task's every fourth is taken, and before the others. Peaks that
+are only samples stand in where too few were measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,15 @@ def lessons(archive: Archive, task: TaskInfo, *, last: int = LAST) -> list[Outco
         entries = measured
     own = [entry for entry in entries if _has_code(entry, task.code_hash)]
     others = [entry for entry in entries if not _has_code(entry, task.code_hash)]
-    return [_of_its_run(entry) for entry in [*others[::-OTHER_CODE][::-1], *own]]
+    tasks = list(dict.fromkeys(_task(entry) for entry in others))
+    some = set(tasks[::-OTHER_CODE])
+    return [_of_its_run(entry) for entry in others if _task(entry) in some] + [
+        _of_its_run(entry) for entry in own
+    ]
+
+
+def _task(entry: Entry) -> tuple[str, int | str]:
+    return entry.run.run_id, entry.outcome.attempt.task.task_id
 
 
 def _has_code(entry: Entry, code_hash: str | None) -> bool:

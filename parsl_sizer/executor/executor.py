@@ -161,10 +161,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             logger.warning("%s=off: tasks of %s are not sized.", OFF, self.label)
             return
         self._sizes = FileSizes()
-        where = location(self.archive)
-        if where is not None and self._engine.measures:
-            self._history = History(where, self.labels, self._warn)
-            self._history.start()
+        self._history = self._opened_history()
         self._driver = Driver(
             self._sizer,
             self._engine,
@@ -210,7 +207,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         job = Job(task, call, SizedFuture(task.task_id))
         files = intake.input_files(args, kwargs)
         if files:
-            job.task = task = replace(task, inputs=tuple(file.url for file in files))
+            job.task = task = replace(task, inputs=tuple(map(intake.name_of, files)))
         if files and "input_size" not in hints.features:
             sizes.ask(files, partial(_submit_with_files, driver, job, size))
         else:
@@ -283,6 +280,19 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
                 f"there is {', '.join(map(repr, possible))}."
             )
         return wanted
+
+    def _opened_history(self) -> History | None:
+        """The archive, if there is to be one and it can be; without it tasks run all the same."""
+        try:
+            where = location(self.archive)
+            if where is None or not self._engine.measures:
+                return None
+            history = History(where, self.labels, self._warn)
+            history.start()
+        except Exception as error:
+            self._warn(f"archive={self.archive!r} cannot be used ({error}): nothing is recorded.")
+            return None
+        return history
 
     def _before(self, task: TaskInfo) -> Sequence[Outcome]:
         return self._history.before(task) if self._history else ()

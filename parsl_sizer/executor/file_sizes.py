@@ -26,9 +26,12 @@ THREADS = 4
 @dataclass(slots=True, eq=False)
 class _Question:
     files: Iterable[File]
-    tell: Callable[[float | None], None]
+    tell: Callable[[float | None], None] | None
     give_up_at: float
-    is_open: bool = True
+
+    @property
+    def is_open(self) -> bool:
+        return self.tell is not None
 
 
 class FileSizes:
@@ -47,7 +50,7 @@ class FileSizes:
             threading.Thread(target=target, name="parsl_sizer-files", daemon=True)
             for target in targets
         ]
-        self._is_started = False
+        self._is_started = self._has_warned = False
 
     def ask(self, files: Iterable[File], tell: Callable[[float | None], None]) -> None:
         """Have `tell` called with the bytes in all these files together."""
@@ -91,7 +94,8 @@ class FileSizes:
             if oldest is None:
                 self._has_any.wait()
             elif not self._is_closed.wait(max(0.0, oldest.give_up_at - time.monotonic())):
-                if oldest.is_open:
+                if oldest.is_open and not self._has_warned:
+                    self._has_warned = True
                     logger.warning(
                         "The sizes of input files are not known after %g s; tasks that read "
                         "them are sized without.",
@@ -101,10 +105,11 @@ class FileSizes:
 
     def _close(self, question: _Question, size: float | None) -> None:
         with self._lock:
-            if not question.is_open:
-                return
-            question.is_open = False
+            tell = question.tell
+            question.tell, question.files = None, ()  # nothing is kept that it stands for
+        if tell is None:
+            return
         try:
-            question.tell(size)
+            tell(size)
         except Exception:
             logger.exception("A task whose file sizes were asked for could not go on")

@@ -178,6 +178,18 @@ def input_files(args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[File]:
     return found
 
 
+def name_of(file: File) -> str:
+    """Where a file is, without what is nobody's business: accounts, passwords, signatures.
+
+    >>> name_of(File("https://me:secret@host/data.fq?signature=x")), name_of(File("/d/a b.fq"))
+    ('https://host/data.fq', '/d/a b.fq')
+    """
+    if file.scheme == "file":
+        return str(file.path)
+    place = str(file.netloc).rpartition("@")[2]
+    return f"{file.scheme}://{place}{str(file.path).partition('?')[0]}"
+
+
 def size_of(files: Iterable[File]) -> float | None:
     """The bytes in these files; None if of one that is not known. Reads the file system."""
     sizes = []

@@ -55,6 +55,7 @@ class Categories:
         self._kinds = tuple(kinds or USUAL_KINDS)
         self._lag = lag
         self._before = before
+        self._recalled: set[str] = set()
         self._warn = warn
         self._strategies: dict[str, Strategy] = {}
         # Checked against a dictionary a proposal takes 2 us here, against `Resources` 4 us.
@@ -82,6 +83,7 @@ class Categories:
         if self._lag:
             self._held.append((self._sized + self._lag, outcome))
         else:
+            self._recall(outcome.attempt.task)
             self._teach(outcome)
 
     def _release(self) -> None:
@@ -105,15 +107,17 @@ class Categories:
 
     def _recall(self, task: TaskInfo) -> None:
         """Teach the strategy of a category that is new what happened in earlier runs."""
-        if self._before is None or task.category in self._strategies:
+        if self._before is None or task.category in self._recalled:
             return
+        self._recalled.add(task.category)
         try:
             earlier = list(self._before(task))
         except Exception as error:
             self._say(task.category, "before", f"knows nothing of earlier runs ({error!r:.200})")
             return
         for outcome in earlier:
-            self._teach(outcome)
+            if all(0 <= amount < math.inf for amount in _numbers(outcome)):
+                self._teach(outcome)
 
     def _sound(self, task: TaskInfo, failures: Sequence[Outcome], largest: Resources) -> Proposal:
         """The strategy's proposal, with every amount a number between 0 and the largest node."""
@@ -203,6 +207,12 @@ class Categories:
             return
         self._said.add(key)
         self._warn(f"The strategy of category {category[:80]!r} {sentence}.")
+
+
+def _numbers(outcome: Outcome) -> list[float]:
+    """All that a strategy computes with."""
+    usage = outcome.usage
+    return [usage.wall_s, *usage.peak.values(), *outcome.attempt.allocation.values()]
 
 
 def _requested(task: TaskInfo, kind: Kind, largest: Resources) -> float:

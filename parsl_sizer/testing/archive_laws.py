@@ -186,6 +186,17 @@ def check_what_is_pruned_is_gone(archive: Archive) -> None:
     assert archive.record(recorded) == 20
 
 
+def check_a_run_that_is_pruned_is_not_taken_for_another(archive: Archive) -> None:
+    """Who goes on to record a run that was removed does not write into a newer one."""
+    one, other = entries(3)[0], entries(3)[1]
+    archive.record([one])
+    archive.prune([one.run.run_id])
+    archive.record([other])
+    archive.record([one])
+    found = {entry.run.run_id: entry for entry in archive.entries()}
+    assert found == {one.run.run_id: one, other.run.run_id: other}, f"there is {found}"
+
+
 def check_many_are_read_page_by_page(archive: Archive) -> None:
     """More than a page comes back whole, in order, once each."""
     run = Run("long")
@@ -206,6 +217,7 @@ LAWS: tuple[Callable[[Archive], None], ...] = (
     check_what_ended_together_keeps_its_order,
     check_runs_are_listed,
     check_what_is_pruned_is_gone,
+    check_a_run_that_is_pruned_is_not_taken_for_another,
     check_many_are_read_page_by_page,
 )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from parsl_sizer.archive.base import Archive, ArchiveError
+from parsl_sizer.archive.base import Archive, ArchiveError, Query
 from parsl_sizer.archive.memory import MemoryArchive
 from parsl_sizer.archive.postgres import PostgresArchive
 from parsl_sizer.archive.schema import VERSION
@@ -90,3 +90,39 @@ def test_a_missing_driver_is_said_with_the_remedy(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ArchiveError, match="pip install"):
         PostgresArchive("postgresql://me@host/db")
+
+
+@pytest.mark.parametrize("share", ["command", "label", "input"])
+def test_texts_of_any_length_are_recorded(share: str, make: Callable[[], Archive]) -> None:
+    from dataclasses import replace
+    from random import Random
+
+    text = "".join(Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=9000))
+    entry = entries(1)[0]
+    more: dict[str, Any] = {"command": text} if share == "command" else {}
+    more |= {"labels": {"long": text}} if share == "label" else {}
+    more |= {"inputs": (text,)} if share == "input" else {}
+    attempt = entry.outcome.attempt
+    long = replace(attempt, task=replace(attempt.task, **more))
+    long_entry = entry._replace(outcome=replace(entry.outcome, attempt=long))
+    archive = make()
+    assert archive.record([long_entry]) == 1
+    query = Query(
+        command=text if share == "command" else None,
+        input=text[:100] if share == "input" else None,
+        labels={"long": text} if share == "label" else {},
+    )
+    assert list(archive.entries(query)) == [long_entry]
+
+
+def test_a_row_that_makes_no_sense_is_left_out(tmp_path: Path) -> None:
+    import sqlite3
+
+    archive = SqliteArchive(tmp_path / "archive.sqlite3")
+    archive.record(entries(10))
+    with sqlite3.connect(archive.path) as connection:
+        connection.execute("UPDATE attempts SET ending = 'gone' WHERE id = 3")
+        connection.execute("UPDATE attempts SET labels = '{' WHERE id = 4")
+    connection.close()
+    assert len(list(archive.entries())) == 8
+    archive.close()

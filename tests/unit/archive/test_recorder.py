@@ -8,6 +8,7 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -273,3 +274,41 @@ def test_where_nothing_can_be_written_the_record_is_lost_and_nothing_else(
     made.close()
     assert any("no place for what this run did" in text for text in said)
     assert said[-1] == "1 outcomes of this run were not recorded."
+
+
+def labelled(number: int, label: object, path: str = "/data/a") -> Outcome:
+    task = TaskInfo(number, "align", labels={"odd": label}, inputs=(path,))
+    return replace(outcome(number), attempt=Attempt(task, 1, {}))
+
+
+def itself() -> dict[str, object]:
+    made: dict[str, object] = {}
+    made["self"] = made
+    return made
+
+
+@pytest.mark.parametrize("label", [{(1, 2): 3}, itself(), {1, 2}, object(), float("nan"), "\udcff"])
+def test_labels_and_names_of_any_kind_cost_nobody_a_record(
+    path: Path, said: list[str], label: object
+) -> None:
+    made = Recorder(path, RUN, warn=said.append, every_s=0.01)
+    made.start()
+    for number in range(5):
+        made.record(labelled(number, label, "/data/\udcff.fq"))
+    made.close()
+    assert tasks_in(path) == list(range(5))
+    assert not said
+
+
+def test_one_that_turns_out_to_be_damaged_is_replaced_while_the_run_lasts(
+    path: Path, recorded: Callable[..., None], said: list[str]
+) -> None:
+    recorded(5000)
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\x55" * (len(content) - 4096)
+    path.write_bytes(content)
+    recorded(10, Run("run-2"))
+    assert tasks_in(path) == list(range(10))
+    assert "a new one is begun" in said[0]
+    [aside] = [file for file in path.parent.glob("*.damaged-*") if file.suffix[-4:-3] != "-"]
+    assert aside.stat().st_size >= len(content)

@@ -100,3 +100,27 @@ def test_an_archive_that_fails_costs_what_it_knew_and_nothing_else(fault: Except
     assert categories.propose(TaskInfo(2, "align"), (), NODE) is not None
     [text] = said
     assert "knows nothing of earlier runs" in text
+
+
+def test_a_category_whose_first_lesson_comes_before_its_first_size_is_recalled_too() -> None:
+    archive = MemoryArchive()
+    archive.record([entry(number, peak=2e9 + 1e7 * number) for number in range(30)])
+    categories = Categories(
+        family("auto", Setting((Kind.MEMORY,))), before=lambda task: lessons(archive, task)
+    )
+    categories.learn(entry(99, run="this").outcome)  # it was fixed by the user, say
+    proposal = categories.propose(TaskInfo(100, "align"), (), NODE)
+    assert proposal is not None
+    assert "from 31 tasks" in str(proposal.why)
+
+
+def test_what_cannot_be_is_not_taught() -> None:
+    archive = MemoryArchive()
+    archive.record([entry(number) for number in range(5)])
+    archive.record([entry(9, peak=float("inf"))])
+    categories = Categories(
+        family("auto", Setting((Kind.MEMORY,))), before=lambda task: lessons(archive, task)
+    )
+    proposal = categories.propose(TaskInfo(100, "align"), (), NODE)
+    assert proposal is not None
+    assert "from 5 tasks" in str(proposal.why)

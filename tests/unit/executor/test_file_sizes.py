@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from queue import Queue
 
 import pytest
 from parsl.data_provider.files import File
-from parsl.executors import ThreadPoolExecutor
+from parsl.executors import HighThroughputExecutor, ThreadPoolExecutor
 
 from parsl_sizer import SizedExecutor
 from parsl_sizer.executor.file_sizes import THREADS, FileSizes
@@ -69,3 +71,35 @@ def test_a_task_whose_file_hangs_does_not_outlive_its_executor(hanging: Hanging)
     future = executor.submit(len, {}, [hanging])
     executor.shutdown()
     assert "shut down" in str(future.exception(timeout=LONG_S))
+
+
+def test_what_was_answered_is_not_kept(tmp_path: Path) -> None:
+    path = tmp_path / "some"
+    path.write_bytes(b"x")
+    sizes, told = FileSizes(), threading.Event()
+
+    class Job:
+        def tell(self, size: float | None) -> None:
+            told.set()
+
+    job = Job()
+    known = weakref.ref(job)
+    sizes.ask([File(str(path))], job.tell)
+    del job
+    assert told.wait(LONG_S)
+    until = time.monotonic() + LONG_S
+    while known() is not None and time.monotonic() < until:
+        time.sleep(0.01)
+    assert known() is None
+    sizes.close()
+
+
+@pytest.mark.parametrize("place", ["", ".", "~nobody-of-this-name/a.sqlite3"])
+def test_an_archive_that_cannot_be_anywhere_does_not_keep_anybody_from_starting(
+    place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    executor = SizedExecutor(
+        HighThroughputExecutor(address="127.0.0.1"), archive=place, report=False
+    )
+    assert executor._opened_history() is None
+    assert "nothing is recorded" in caplog.text
