@@ -84,7 +84,7 @@ class PostgresArchive(SqlArchive):
             execute("INSERT INTO schema_version VALUES (%s)", [VERSION])
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, *, writes: bool = False) -> Iterator[None]:
         with self._told(), self._connection.transaction():
             yield
 

@@ -60,7 +60,7 @@ class SqlArchive(ABC):
         self._known: dict[str, int] = {}
 
     @abstractmethod
-    def _transaction(self) -> AbstractContextManager[object]:
+    def _transaction(self, *, writes: bool = False) -> AbstractContextManager[object]:
         """All that happens inside is kept, or nothing; errors come out as `ArchiveError`."""
 
     @abstractmethod
@@ -77,7 +77,7 @@ class SqlArchive(ABC):
     def record(self, entries: Sequence[Entry]) -> int:
         """Keep these for good, all or none; how many were not here before."""
         known = dict(self._known)
-        with self._transaction():
+        with self._transaction(writes=True):
             rows, labels, inputs = [], [], []
             for run, outcome in entries:
                 key = known.get(run.run_id)
@@ -144,7 +144,7 @@ class SqlArchive(ABC):
     def prune(self, run_ids: Iterable[str]) -> int:
         """Remove runs with all their attempts; how many attempts that were."""
         removed = 0
-        with self._transaction():
+        with self._transaction(writes=True):
             for run_id in run_ids:
                 found = self._fetch("SELECT run FROM runs WHERE run_id = ?", [run_id])
                 for (key,) in found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import compress, groupby
@@ -63,12 +64,23 @@ class SqliteArchive(SqlArchive):
             )
         if read_only:
             return
-        execute(f"PRAGMA journal_mode = {'WAL' if shares_log else 'DELETE'}")
+        self._set_journal("wal" if shares_log else "delete")
         execute("PRAGMA synchronous = NORMAL" if shares_log else "PRAGMA synchronous = FULL")
         execute("PRAGMA cache_size = -32000")  # kB, if so much is written at a time
         execute("PRAGMA wal_autocheckpoint = 10000")
         if version < VERSION:
             self._migrate()
+
+    def _set_journal(self, mode: str) -> None:
+        """How changes are kept safe; SQLite itself does not wait for who is about to say that."""
+        until = time.monotonic() + BUSY_S
+        while self._connection.execute("PRAGMA journal_mode").fetchone() != (mode,):
+            try:
+                self._connection.execute(f"PRAGMA journal_mode = {mode}")
+            except sqlite3.OperationalError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
 
     def _migrate(self) -> None:
         execute = self._connection.execute
@@ -86,10 +98,11 @@ class SqliteArchive(SqlArchive):
                 raise
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, *, writes: bool = False) -> Iterator[None]:
         execute = self._connection.execute
         with _told(self.path):
-            execute("BEGIN")
+            # Who reads first and then writes is not let wait for others: it fails at once.
+            execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             try:
                 yield
                 execute("COMMIT")

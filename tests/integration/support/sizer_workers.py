@@ -136,6 +136,7 @@ def seen(engine: Engine, count: int) -> list[Node]:
     latest: list[Node] = []
 
     def are_here() -> bool:
+        engine.probe()
         nodes = engine.nodes()
         latest[:] = nodes or ()
         return nodes is not None and len(nodes) == count
