@@ -84,6 +84,9 @@ class Engine(ABC):
     def nodes(self) -> Sequence[Node] | None:
         """The nodes that are here now; None if the inner executor cannot say."""
 
+    def close(self) -> None:  # noqa: B027
+        """Nobody asks for `nodes` any more: give back what it holds. From the same thread."""
+
     def seen(self, report: Mapping[str, object]) -> bool:
         """A task reported from a node; whether `nodes` says something else since then."""
         return False

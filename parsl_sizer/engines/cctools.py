@@ -65,6 +65,10 @@ class CCTools(Engine):
             self._here = found
         return found
 
+    def close(self) -> None:
+        if self._status is not None:
+            self._status.close()
+
     def probe(self) -> Future[Any] | None:
         """Give a manager at rest something to do, so that it notices workers and answers."""
         if self._here or self.inner.tasks or self._port() is None:

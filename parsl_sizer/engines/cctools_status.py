@@ -59,15 +59,16 @@ class Status:
                 self._asked.close()
             self._asked = None
 
-    def __del__(self) -> None:
-        self.close()
-
     def _connect(self, port: int, question: str) -> socket.socket:
-        connection = socket.create_connection(("localhost", port), PATIENCE_S)
         opening = f"{question}_status"
         if self._password is not None:
             opening = f"{GREETING}\n{self._key}"
-        connection.sendall(_line(opening))
+        connection = socket.create_connection(("localhost", port), PATIENCE_S)
+        try:
+            connection.sendall(_line(opening))
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _shake_hands(self, connection: socket.socket, incoming: BinaryIO, password: str) -> None:

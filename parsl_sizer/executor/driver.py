@@ -182,6 +182,7 @@ class Driver:
             self._inbox.put(partial(self._look_at, nodes))
             self._look_again.wait(TICK_S)
             self._look_again.clear()
+        self._engine.close()
 
     # In the loop's thread
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import socket
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from parsl.executors.errors import ExecutorError
 from parsl.executors.workqueue.errors import WorkQueueFailure, WorkQueueTaskFailure
 
-from parsl_sizer.engines import CannotWrap
+from parsl_sizer.engines import CannotWrap, cctools_status
 from parsl_sizer.engines.cctools import promised_by, unbinding_units, whole_units
 from parsl_sizer.engines.workqueue import MIXES_UP_DISK, WorkQueue
 from parsl_sizer.model import Ending, Kind, Node, Resources
@@ -244,3 +246,20 @@ def test_units_are_pure_arithmetic() -> None:
     assert whole_units({Kind.MEMORY: 9e9}, SMALL) == {"memory": 9000}  # more than it has: said so
     assert unbinding_units({Kind.MEMORY: 9e9}, [SMALL]) == {}
     assert unbinding_units({Kind.MEMORY: 1e6}, [SMALL]) == {"cores": 1, "disk": 0}
+
+
+def test_a_question_that_nobody_answered_ends_with_the_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cctools_status, "PATIENCE_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as manager:
+        made = engine(_chosen_port=manager.getsockname()[1])
+        assert made.nodes() is None
+        connection, _ = manager.accept()
+        with connection:
+            connection.settimeout(10)
+            made.close()
+            assert connection.makefile("rb").read() == b"queue_status\n"
+    made.cycle = made  # type: ignore[attr-defined]  # as in a program: freed by the collector
+    del made
+    gc.collect()  # a socket left open would be a warning, and here an error

@@ -50,6 +50,10 @@ class Pretended(Engine):
     def __init__(self) -> None:
         super().__init__(Inner())
         self.error: Exception | None = None
+        self.closed = 0
+
+    def close(self) -> None:
+        self.closed += 1
 
     def nodes(self) -> list[Node]:
         if self.error is not None:
@@ -291,3 +295,11 @@ def test_a_probe_that_fails_does_not_end_the_loop(
     future = bench.submit()
     bench.launched(1).set_result("the result")
     assert future.result(LIMIT_S) == "the result"
+
+
+def test_an_engine_is_closed_once_when_nobody_asks_for_nodes_any_more(bench: Bench) -> None:
+    assert bench.engine.closed == 0
+    bench.driver.stop_watching()
+    assert bench.engine.closed == 1
+    bench.driver.finish()
+    assert bench.engine.closed == 1
