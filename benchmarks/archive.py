@@ -28,6 +28,8 @@ from parsl_sizer.cli.output import console, print_json, progress
 from parsl_sizer.model import Attempt, Ending, Kind, Outcome, TaskInfo, Usage
 from parsl_sizer.simulator import write
 from parsl_sizer.simulator.generate import generate
+from parsl_sizer.strategies import Setting, recall
+from parsl_sizer.strategies.catalog import family
 
 WARM_MS, QUERY_MS, RECORD_US, ROWS_PER_S = 30.0, 500.0, 20.0, 50_000.0
 PER_RUN = 5000
@@ -76,7 +78,7 @@ def outcomes(first: int, count: int) -> Iterator[Outcome]:
         attempt = Attempt(
             task,
             1,
-            {Kind.CORES: 1.0, Kind.MEMORY: 1.2 * peak},
+            {Kind.CORES: 1.0, Kind.MEMORY: 1.2 * peak, Kind.DISK: 1e9},
             "n1",
             "rung 1 of 3, expected to be enough for 90%, from 312 tasks",
             launched_at=1e9 + number,
@@ -85,7 +87,11 @@ def outcomes(first: int, count: int) -> Iterator[Outcome]:
             attempt,
             Ending.DONE if number % 50 else Ending.EXHAUSTED,
             ended_at=1e9 + number + 60,
-            usage=Usage({Kind.CORES: 0.9, Kind.MEMORY: peak}, 5.0 + number % 100, 4.0),
+            usage=Usage(
+                {Kind.CORES: 0.9, Kind.MEMORY: peak, Kind.DISK: random.lognormvariate(18, 1)},
+                5.0 + number % 100,
+                4.0,
+            ),
             host=f"n{number % 30}",
         )
 
@@ -128,6 +134,11 @@ def queries(archive: SqliteArchive) -> list[Line]:
     return [*lines, Line("history: all runs", took, QUERY_MS, "ms")]
 
 
+def warm_start(archive: SqliteArchive, category: str) -> None:
+    """All that comes before a category's first task is sized: look up, and learn."""
+    recall(family("auto", Setting())(category), lessons(archive, TaskInfo(1, category)))
+
+
 def recording(folder: Path) -> Line:
     """What it takes the thread that decides to have an outcome recorded."""
     recorder = Recorder(folder / "recorded.sqlite3", Run("run"), warn=print)
@@ -168,7 +179,7 @@ def main() -> None:
         archive = SqliteArchive(path)
         fill(archive, asked.attempts)
         warm = slowest_ms(
-            lambda number=number: lessons(archive, TaskInfo(1, f"category {number}"))  # type: ignore[misc]
+            lambda number=number: warm_start(archive, f"category {number}")  # type: ignore[misc]
             for number in range(5)
         )
         lines = [Line("warm start of a category", warm, WARM_MS, "ms"), *queries(archive)]

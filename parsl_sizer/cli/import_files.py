@@ -6,10 +6,11 @@ be mended and imported again.
 
 from __future__ import annotations
 
+import gc
 import sys
 from argparse import Namespace
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -120,7 +121,7 @@ def _imported(
         return Result(path, fault=fault)
     result = Result(path, reader.NAME)
     try:
-        with progress(f"reading {path.name}", None) as advance:
+        with progress(f"reading {path.name}", None) as advance, _uncollected():
             entries = ticking(reader.read(path, result.notes), advance)
             if archive is not None:
                 result.new = _recorded(entries, archive)
@@ -132,6 +133,18 @@ def _imported(
     except OSError as error:
         result.fault = f"{path} cannot be read: {(error.strerror or str(error)).lower()}."
     return result
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without looking for cycles, which entries never are in: it takes a third of the time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _recorded(entries: Iterator[Entry], archive: Archive) -> int:

@@ -6,7 +6,16 @@ Inside, most strategies are a `Predictor` per kind, lifted by `PerKind`; modifie
 wrap any of them. One file per algorithm, with its paper.
 """
 
-from .base import Family, Hindsight, Predictor, Proposal, Setting, Strategy
+from .base import Family, Hindsight, Predictor, Proposal, Setting, Strategy, recall
 from .per_kind import PerKind
 
-__all__ = ["Family", "Hindsight", "PerKind", "Predictor", "Proposal", "Setting", "Strategy"]
+__all__ = [
+    "Family",
+    "Hindsight",
+    "PerKind",
+    "Predictor",
+    "Proposal",
+    "Setting",
+    "Strategy",
+    "recall",
+]

@@ -16,13 +16,13 @@ from .base import Family, Setting
 from .cold_start import Pool
 from .conditioned_ladder import on_log_scale
 from .evidence import TIME_FLOOR
+from .like_tasks import LikeTasks
 from .optimal_ladder import OptimalLadder, ladders
 from .views import (
     ALWAYS_REFIT,
     RETRY_PRICE,
     VERY_MANY,
     Found,
-    LikeTasks,
     RecentTasks,
     View,
 )
@@ -95,8 +95,12 @@ class Auto(OptimalLadder):
             self._adopt(task)
             features = self._features(task)
         self._take(task, peak, wall_s, features)
-        if evidence.tasks >= self._due_at:
-            self._refit_others()
+        if evidence.tasks >= self._due_at and not self.is_hurried:
+            self._refit_others(1 if evidence.tasks > ALWAYS_REFIT else None)
+
+    def fit(self) -> None:
+        super().fit()
+        self._refit_others(None)
 
     def _found(self, task: TaskInfo) -> tuple[str, Found]:
         if self._choice is not None:
@@ -107,9 +111,12 @@ class Auto(OptimalLadder):
 
     def _judge(self, features: tuple[float, ...], peak: float, wall_s: float) -> None:
         """Charge every candidate what the task would have cost with it, and choose."""
+        fitted = self._all.ladder(())
+        if fitted is None:  # in a hurry
+            return
         theta, known, mean = self._evidence.theta, self._evidence.known, self._evidence.mean_s
         weight = min(wall_s, GIANT * mean) + TIME_FLOOR * mean
-        plain = self._all.found[0].cost(peak, theta, known)
+        plain = fitted[0].cost(peak, theta, known)
         self._loss = self._loss * DISCOUNT + (plain - peak) * weight
         choice, lowest = None, self._loss * CLEARLY_BETTER
         for candidate in self._others:
@@ -128,13 +135,13 @@ class Auto(OptimalLadder):
                 choice, lowest = candidate, candidate.loss
         self._choice = choice
 
-    def _refit_others(self) -> None:
-        """Refit the views that are due; one at a time once tasks are many, so none waits long."""
+    def _refit_others(self, most: int | None) -> None:
+        """Refit `most` of the views that are due: not all at once, or a task would wait long."""
         evidence = self._evidence
         if len(evidence.bins) == 1:
             return  # all ladders are the same
         waiting = sorted(self._others, key=lambda candidate: candidate.view.due_at)
-        for candidate in waiting[: 1 if evidence.tasks > ALWAYS_REFIT else None]:
+        for candidate in waiting[:most]:
             if evidence.tasks >= candidate.view.due_at:
                 candidate.view.refit(evidence)
         self._due_at = min([candidate.view.due_at for candidate in self._others])

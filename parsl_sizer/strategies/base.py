@@ -36,6 +36,9 @@ class Strategy(Protocol):
     the kinds that ran out (up to the largest node) and unchanged in the others; it
     is never above the largest node; the same outcomes learned in the same order
     give the same proposals; memory is bounded however much is learned.
+
+    It may also have ``recall(outcomes)``, to learn those of earlier runs all at once and
+    faster than one by one; see :func:`recall`.
     """
 
     def propose(self, task: TaskInfo, failures: Sequence[Outcome], largest: Resources) -> Proposal:
@@ -45,6 +48,16 @@ class Strategy(Protocol):
     def learn(self, outcome: Outcome) -> None:
         """Take an outcome in. The only method that mutates."""
         ...
+
+
+def recall(strategy: Strategy, outcomes: Sequence[Outcome]) -> None:
+    """Teach outcomes of earlier runs, at once if the strategy can."""
+    at_once = getattr(strategy, "recall", None)
+    if at_once is not None:
+        at_once(outcomes)
+        return
+    for outcome in outcomes:
+        strategy.learn(outcome)
 
 
 Family = Callable[[str], Strategy]

@@ -37,14 +37,17 @@ class Pool:
         self._halvings = _normed([(2.0**-step, 2.0**-step) for step in range(6)])
         self._seen: deque[tuple[float, float | None, float]] = deque(maxlen=POOLED)
         self._wait = 0
-        self._refit()
+        self._shown: tuple[tuple[float, float | None, float], ...] = ()
+        self._fitted: tuple[Ladder, Ladder] | None = None
 
     def add(self, peak: float, requested: float | None, wall_s: float) -> None:
         """One of the first tasks of a category finished."""
         self._seen.append((peak, _amount(requested), wall_s))
         self._wait += 1
         if self._wait * 20 >= len(self._seen) or len(self._seen) < ALWAYS_REFIT:
-            self._refit()
+            self._wait = 0
+            self._shown = tuple(self._seen)
+            self._fitted = None  # until somebody asks
 
     @property
     def basis(self) -> str:
@@ -54,14 +57,19 @@ class Pool:
     def ladder(self, requested: float | None) -> Found:
         """The cheapest ladder for a task of a new category."""
         asked = _amount(requested)
-        return (self._peaks, 1.0) if asked is None else (self._ratios, asked)
+        if self._fitted is None:
+            self._fitted = self._fit()
+        ratios, peaks = self._fitted
+        return (peaks, 1.0) if asked is None else (ratios, asked)
 
-    def _refit(self) -> None:
-        self._wait = 0
-        ratios = [(peak / asked, time, OTHERS_RATIO) for peak, asked, time in self._seen if asked]
-        self._ratios = _ladder(self._halvings, ratios, ABOVE_REQUEST, self._price)
-        peaks = [(peak, time, OTHERS_PEAK) for peak, _, time in self._seen]
-        self._peaks = _ladder(self._doublings, peaks, (), self._price)
+    def _fit(self) -> tuple[Ladder, Ladder]:
+        shown = self._shown
+        ratios = [(peak / asked, time, OTHERS_RATIO) for peak, asked, time in shown if asked]
+        peaks = [(peak, time, OTHERS_PEAK) for peak, _, time in shown]
+        return (
+            _ladder(self._halvings, ratios, ABOVE_REQUEST, self._price),
+            _ladder(self._doublings, peaks, (), self._price),
+        )
 
 
 def _amount(requested: float | None) -> float | None:

@@ -1,6 +1,6 @@
 """The conditioned ladder: a curve of peak on input size, and a ladder around it.
 
-See :class:`~parsl_sizer.strategies.views.LikeTasks`. A straight line in logarithms
+See :class:`~parsl_sizer.strategies.like_tasks.LikeTasks`. A straight line in logarithms
 over all tasks was tried first: real tools have plateaus and thresholds (an index
 that is loaded whole, a buffer that fills up), and a local line follows them.
 """
@@ -13,8 +13,9 @@ from parsl_sizer.model import Kind, TaskInfo
 
 from .base import Family, Setting
 from .cold_start import Pool
+from .like_tasks import LikeTasks
 from .optimal_ladder import OptimalLadder, ladders
-from .views import RETRY_PRICE, Found, LikeTasks
+from .views import RETRY_PRICE, Found
 
 WIDE = 4.0
 """Neighbours that count, in multiples of n^0.6, where no narrower view is beside it."""
@@ -54,8 +55,12 @@ class ConditionedLadder(OptimalLadder):
 
     def observe(self, task: TaskInfo, peak: float, wall_s: float) -> None:
         self._take(task, peak, wall_s, (on_log_scale(task.features.get(self._feature)),))
-        if self._evidence.tasks >= self._like.due_at:
+        if self._evidence.tasks >= self._like.due_at and not self.is_hurried:
             self._like.refit(self._evidence)
+
+    def fit(self) -> None:
+        super().fit()
+        self._like.refit(self._evidence)
 
     def _found(self, task: TaskInfo) -> tuple[str, Found]:
         found = self._like.ladder((on_log_scale(task.features.get(self._feature)),))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from parsl_sizer.model import Amounts, Ending, Kind, Outcome, Resources, TaskInfo
 
-from .base import Family, Proposal, Strategy, in_whole_cores
+from .base import Family, Proposal, Strategy, in_whole_cores, recall
 
 
 class Amended(NamedTuple):
@@ -56,6 +56,9 @@ class Modifier(ABC):
 
     def learn(self, outcome: Outcome) -> None:
         self.strategy.learn(outcome)
+
+    def recall(self, outcomes: Sequence[Outcome]) -> None:
+        recall(self.strategy, outcomes)
 
 
 class Margin(Modifier):
@@ -180,9 +183,17 @@ class WarmUp:
         return Proposal(amounts, f"warming up: {self.left} more tasks")
 
     def learn(self, outcome: Outcome) -> None:
+        self._count(outcome)
+        self.strategy.learn(outcome)
+
+    def recall(self, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            self._count(outcome)
+        recall(self.strategy, outcomes)
+
+    def _count(self, outcome: Outcome) -> None:
         if outcome.ending is Ending.DONE:
             self.left = max(0, self.left - 1)
-        self.strategy.learn(outcome)
 
 
 def modified(

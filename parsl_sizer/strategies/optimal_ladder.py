@@ -47,6 +47,9 @@ NEARLY_SHORT = 0.25
 that have not finished yet may need more of it."""
 FORGOTTEN = 0.999
 """What a task counts less for each that follows, when the load is added up."""
+FITTED_TO = 0.75
+"""Of outcomes that are learned at once, the share that ladders are fitted to, to be judged by
+the rest."""
 NEARLY = 0.9
 """A guess above all peaks seen becomes the largest node from this share of it on."""
 
@@ -95,6 +98,8 @@ class OptimalLadder(Predictor):
         self._pool = pool
         self._evidence = Evidence()
         self._all = AllTasks(price)
+        self.is_hurried = False
+        """While this is set, nothing is fitted but by `fit`."""
 
     def predict(self, task: TaskInfo, largest: float) -> float:
         return self.first(task, largest)[0]
@@ -130,8 +135,13 @@ class OptimalLadder(Predictor):
     def observe_failure(self, task: TaskInfo, allocated: float, wall_s: float) -> None:
         evidence = self._evidence
         evidence.add_failure(task.task_id, allocated, wall_s)
-        if evidence.tasks and self._all.due(evidence):
+        if evidence.tasks and not self.is_hurried and self._all.due(evidence):
             self._all.refit(evidence)
+
+    def fit(self) -> None:
+        """Fit everything to what is known now."""
+        if self._evidence.tasks:
+            self._all.refit(self._evidence)
 
     def _found(self, task: TaskInfo) -> tuple[str, Found]:
         """The ladder for the task, and what it is based on."""
@@ -146,7 +156,7 @@ class OptimalLadder(Predictor):
         if evidence.tasks < PER_CATEGORY:
             self._pool.add(peak, task.requested.get(self._kind), wall_s)
         evidence.add(task.task_id, peak, wall_s, features)
-        if self._all.due(evidence):
+        if not self.is_hurried and self._all.due(evidence):
             self._all.refit(evidence)
 
     def _known_too_small(self, ladder: Ladder, scale: float) -> float:
@@ -271,6 +281,23 @@ class Ladders(PerKind):
             self._load.add(usage)
             if usage.series and Kind.MEMORY in self._ladders:
                 self._ladders[Kind.MEMORY].observe_rise(usage)
+
+    def recall(self, outcomes: Sequence[Outcome]) -> None:
+        """Learn them all, fitting twice: to most of them, to judge by the rest; and to all."""
+        most = math.ceil(FITTED_TO * len(outcomes))
+        for part in (outcomes[:most], outcomes[most:]):
+            self._hurry(True)
+            try:
+                for outcome in part:
+                    self.learn(outcome)
+            finally:
+                self._hurry(False)
+            for ladder in self._ladders.values():
+                ladder.fit()
+
+    def _hurry(self, is_hurried: bool) -> None:
+        for ladder in self._ladders.values():
+            ladder.is_hurried = is_hurried
 
     def _amount(
         self,

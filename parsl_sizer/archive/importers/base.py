@@ -73,10 +73,9 @@ def amount(value: object, unit: float = 1.0) -> float | None:
     >>> amount("1.5", 1e9), amount("1_000"), amount(True), amount("-1"), amount("nan")
     (1500000000.0, None, None, None, None)
     """
-    if isinstance(value, bool) or (isinstance(value, str) and "_" in value):
-        return None
     try:
         number = float(value) * unit  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return None
-    return number if 0 <= number <= MOST else None
+    is_one = "_" not in value if isinstance(value, str) else not isinstance(value, bool)
+    return number if is_one and 0 <= number <= MOST else None

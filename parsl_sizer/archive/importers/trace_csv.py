@@ -8,6 +8,7 @@ knows neither when its tasks ran nor where; a task is called by its line.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 
 from parsl_sizer.archive.base import Entry, Run
@@ -19,6 +20,8 @@ from .cells import RAGGED, finished, first_line, identity, kept, rows
 NAME = "trace_csv"
 PEAKS = ("cores", "memory_mb", "disk_mb")
 COLUMNS = ("category", "input_size", *PEAKS, "time_s", "user_memory_mb")
+UNITS = (1.0, 1.0, MB, MB, 1.0, MB)
+"""Of what follows the category."""
 NO_CATEGORY = "no category"
 
 
@@ -40,35 +43,34 @@ def read(path: Path, notes: Notes) -> Iterator[Entry]:
         )
     width = len(header)
     # A cell is appended to every row for the columns that this trace does not have.
-    category, in_bytes, cores, memory, disk, time, user = (
-        header.index(column) if column in header else width for column in COLUMNS
-    )
+    places = [header.index(column) if column in header else width for column in COLUMNS]
+    wanted = itemgetter(*places)
     for line, cells in table:
         if len(cells) != width:
             notes.skip(RAGGED)
             continue
         cells.append("")
-        if not (called := cells[category].strip()):
+        called, *amounts = wanted(cells)
+        if not (called := called.strip()):
             notes.skip(NO_CATEGORY)
             continue
+        in_bytes, cores, memory, disk, time_s, user = [
+            # Of an empty cell float would make an error, which takes long.
+            amount(text, unit) if text else None
+            for text, unit in zip(amounts, UNITS, strict=True)
+        ]
         peak: dict[Kind, float] = {}
-        if (value := _known(cells[cores])) is not None:
-            peak[Kind.CORES] = value
-        if (value := _known(cells[memory], MB)) is not None:
-            peak[Kind.MEMORY] = value
-        if (value := _known(cells[disk], MB)) is not None:
-            peak[Kind.DISK] = value
-        value = _known(cells[in_bytes])
-        features = {} if value is None else {"input_size": value}
-        value = _known(cells[user], MB)
-        requested = {} if value is None else {Kind.MEMORY: value}
+        if cores is not None:
+            peak[Kind.CORES] = cores
+        if memory is not None:
+            peak[Kind.MEMORY] = memory
+        if disk is not None:
+            peak[Kind.DISK] = disk
+        features = {} if in_bytes is None else {"input_size": in_bytes}
+        requested = {} if user is None else {Kind.MEMORY: user}
         task = TaskInfo(line, kept(called), 0.0, features, requested)
-        if entry := finished(run, task, notes, peak, _known(cells[time])):
+        if entry := finished(run, task, notes, peak, time_s):
             yield entry
-
-
-def _known(text: str, unit: float = 1.0) -> float | None:
-    return amount(text, unit) if text else None  # of an empty cell float would make an error
 
 
 def _columns(cells: list[str]) -> list[str]:

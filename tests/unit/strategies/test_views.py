@@ -11,17 +11,17 @@ import pytest
 from parsl_sizer.strategies.conditioned_ladder import on_log_scale
 from parsl_sizer.strategies.evidence import Evidence
 from parsl_sizer.strategies.ladder import Ladder
+from parsl_sizer.strategies.like_tasks import LikeTasks
 from parsl_sizer.strategies.views import (
     ALWAYS_REFIT,
     MANY_RETRIES,
     STALE,
     AllTasks,
     Found,
-    LikeTasks,
     RecentTasks,
     View,
     fit,
-    weighted_points,
+    samples,
 )
 
 GB = 1e9
@@ -311,8 +311,10 @@ def test_many_failures_are_a_reason_to_refit_at_once() -> None:
 
 
 def test_points_are_grouped_at_their_largest_peak_and_keep_their_weight() -> None:
-    peaks = np.arange(100.0, 0.0, -1.0)
-    points = weighted_points(peaks, np.ones(100), np.full(100, 0.5), most=10)
+    peaks = np.array([np.arange(100.0, 0.0, -1.0), np.arange(1.0, 101.0)])
+    made = samples(peaks, np.ones((2, 100)), np.full((2, 100), 0.5), most=10)
+    points = made.points(0)
+    assert made.points(1) == points
     own = [point for point in points if point[0] <= 100.0]
     assert [peak for peak, _, _ in own] == [10.0 * group for group in range(1, 11)]
     assert [count for _, _, count in own] == [5.0] * 10
@@ -323,5 +325,6 @@ def test_points_are_grouped_at_their_largest_peak_and_keep_their_weight() -> Non
 
 
 def test_points_of_tasks_without_time_weigh_alike() -> None:
-    points = weighted_points(np.array([1.0, 2.0]), np.zeros(2), np.ones(2), most=10)
+    made = samples(np.array([[1.0, 2.0]]), np.zeros((1, 2)), np.ones((1, 2)), most=10)
+    points = made.points(0)
     assert points[0][1] == points[1][1] > 0
