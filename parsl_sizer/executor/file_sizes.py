@@ -68,12 +68,12 @@ class FileSizes:
 
     def close(self) -> None:
         """Whoever still waits for a size is told that it is not known."""
-        self._is_closed.set()
-        self._has_any.set()
+        with self._lock:  # else who gives up would begin to wait after it was woken
+            self._is_closed.set()
+            self._has_any.set()
+            waiting = list(self._open)
         for _ in range(THREADS):
             self._questions.put(None)
-        with self._lock:
-            waiting = list(self._open)
         for question in waiting:
             self._close(question, None)
 
@@ -84,8 +84,10 @@ class FileSizes:
 
     def _give_up(self) -> None:
         """Close questions that nobody has answered in time; the oldest is the first."""
-        while not self._is_closed.is_set():
+        while True:
             with self._lock:
+                if self._is_closed.is_set():
+                    return
                 while self._open and not self._open[0].is_open:
                     self._open.popleft()
                 oldest = self._open[0] if self._open else None

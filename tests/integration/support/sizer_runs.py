@@ -138,12 +138,13 @@ def running(
             parsl.clear()
     pending = [future for future in tasks if not future.done()]
     assert not pending, f"futures were left pending: {pending}"
-    threads = [
-        thread.name
+    ours = [
+        thread
         for thread in threading.enumerate()
         if thread.name.startswith("parsl_sizer") and thread not in threads_before
     ]
-    assert not threads, f"threads were left running: {threads}"
+    for thread in ours:
+        wait_until(lambda thread=thread: not thread.is_alive(), f"an end of {thread.name}")
 
 
 def htex(

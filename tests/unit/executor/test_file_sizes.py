@@ -103,3 +103,15 @@ def test_an_archive_that_cannot_be_anywhere_does_not_keep_anybody_from_starting(
     )
     assert executor._opened_history() is None
     assert "nothing is recorded" in caplog.text
+
+
+def test_its_threads_end_at_whatever_moment_it_is_closed(tmp_path: Path) -> None:
+    file = File(str(tmp_path))
+    for _ in range(300):
+        sizes, told = FileSizes(), Queue[float | None]()
+        sizes.ask([file], told.put)
+        told.get(timeout=LONG_S)  # who gives up is about to find that nobody waits
+        sizes.close()
+        for thread in sizes._threads:
+            thread.join(LONG_S)
+            assert not thread.is_alive()
