@@ -10,11 +10,12 @@ OLDEST_PARSL := 2025.7.7
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint docs bench clean test-parsl test-parsl-whole test-taskvine test-oldest
+.PHONY: help demo test lint docs bench clean test-long test-parsl test-parsl-whole test-taskvine test-oldest
 
 help:
 	@echo "make demo           two kinds of tasks on this machine, whole nodes against sized"
 	@echo "make test           lint, types, architecture, docs, all tests on real engines"
+	@echo "make test-long      the archive written by two for a minute, killed, damaged 1000 times"
 	@echo "make lint           ruff, mypy and import-linter only"
 	@echo "make docs           the documentation, in $(OUT)/docs"
 	@echo "make bench          the figures of docs/benchmarks.md: some hours"
@@ -29,6 +30,9 @@ demo: $(VENV)/.installed
 
 test: lint
 	$(BIN)/python -m pytest
+
+test-long: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest --long -rP tests/acceptance/test_archive_survives.py
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check $(SOURCES)

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -16,6 +22,19 @@ settings.load_profile("parsl_sizer")
 os.environ["PARSL_SIZER_ARCHIVE"] = "off"
 
 ROOT = Path(__file__).resolve().parents[1]
+OPTIONS = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c shared_buffers=32MB"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--long", action="store_true", help="test for minutes what is else tested for seconds"
+    )
+
+
+@pytest.fixture(scope="session")
+def is_long(request: pytest.FixtureRequest) -> bool:
+    """Whether a test may take minutes: `make test-long`."""
+    return bool(request.config.getoption("--long"))
 
 
 @pytest.fixture(scope="session")
@@ -31,3 +50,53 @@ def traces() -> Path:
     if not folder.is_dir():
         pytest.skip(f"there are no traces in {folder}; name their folder in PARSL_SIZER_DATA")
     return folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The address of a PostgreSQL of the tests' own; skipped where it is not installed."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    programs = found[-1].parent if found else Path(shutil.which("initdb") or "none").parent
+    if not (programs / "initdb").exists():
+        pytest.skip("PostgreSQL is not installed here")
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    owner: dict[str, object] = {}
+    if os.getuid() == 0:  # it refuses to run as root
+        account = pwd.getpwnam("postgres")
+        os.chown(folder, account.pw_uid, account.pw_gid)
+        owner = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+
+    def call(*command: str) -> None:
+        with (folder.parent / f"{folder.name}.log").open("w") as log:
+            subprocess.run(command, cwd=folder, check=True, stdout=log, stderr=log, **owner)  # type: ignore[call-overload]
+
+    data, log = str(folder / "data"), str(folder / "log")
+    call(str(programs / "initdb"), "-D", data, "-U", "test", "-A", "trust", "--no-sync")
+    control = [str(programs / "pg_ctl"), "-D", data, "-w"]
+    call(*control, "-l", log, "-o", f"-k {folder} -c listen_addresses= {OPTIONS}", "start")
+    try:
+        yield f"postgresql://test@/{{}}?host={folder}"
+    finally:
+        call(*control, "-m", "immediate", "stop")
+        shutil.rmtree(folder, ignore_errors=True)
+        (folder.parent / f"{folder.name}.log").unlink(missing_ok=True)
+
+
+@pytest.fixture
+def new_database(postgres: str) -> Callable[[], str]:
+    """Makes the address of one more empty database."""
+    import psycopg
+
+    numbers = count(_databases())
+
+    def make() -> str:
+        name = f"test_{next(numbers)}"
+        with psycopg.connect(postgres.format("postgres"), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return postgres.format(name)
+
+    return make
+
+
+def _databases(start: Iterator[int] = count(0, 1000)) -> int:  # noqa: B008 - one for all tests
+    return next(start)

@@ -17,6 +17,10 @@ class ArchiveError(SizerError):
     """An archive that cannot be used; the message says why and what to do."""
 
 
+class Refused(ArchiveError):
+    """An archive that can be used, but not for what it was to keep: a number too large, say."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One execution of a workflow: what all its attempts have in common.
@@ -86,7 +90,10 @@ class Archive(Protocol):
     """What happened before. Used by one thread at a time; raises `ArchiveError` only."""
 
     def record(self, entries: Sequence[Entry]) -> int:
-        """Keep these for good, all or none; how many were not here before."""
+        """Keep these for good, all or none; how many were not here before.
+
+        Raises `Refused` if it is for one of them that they cannot be kept.
+        """
         ...
 
     def entries(self, query: Query = EVERYTHING) -> Iterator[Entry]:

@@ -7,15 +7,17 @@ is the address of a server, any other the name of a file.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from .base import Archive, ArchiveError
 from .postgres import PostgresArchive, without_password
-from .sqlite import Damaged, SqliteArchive
+from .sqlite import Damaged, File, SqliteArchive, file_at
 
 VARIABLE, OFF = "PARSL_SIZER_ARCHIVE", "off"
 ADDRESSES = ("postgresql:", "postgres:")
@@ -68,32 +70,55 @@ def open_archive(
     if read_only and not where.exists():
         raise ArchiveError(f"There is no archive at {where}: no run has been recorded there yet.")
     shares_log = not is_on_network(where)
-    try:
-        return SqliteArchive(where, shares_log=shares_log, read_only=read_only)
-    except Damaged as error:
-        if read_only:
-            raise
-        aside = set_aside(where)
-        if warn is not None:
-            warn(f"{error} It is kept as {aside}, and a new one is begun.")
+    if read_only:
+        return SqliteArchive(where, shares_log=shares_log, read_only=True)
+    with _held(where.parent, fcntl.LOCK_SH):
+        file = file_at(where)
+        try:
+            return SqliteArchive(where, shares_log=shares_log)
+        except Damaged as error:
+            fault = error
+    aside = set_aside(where, file)
+    if warn is not None and aside is not None:
+        warn(f"{fault} It is kept as {aside}, and a new one is begun.")
+    with _held(where.parent, fcntl.LOCK_SH):
         return SqliteArchive(where, shares_log=shares_log)
 
 
-def set_aside(path: Path) -> Path:
-    """Give a damaged archive another name, with all that belongs to it."""
+def set_aside(path: Path, file: File | None) -> Path | None:
+    """Give an archive that is damaged another name; None if that was done already.
+
+    `file` is the damaged one: by now another process may have begun a new one in its place.
+    """
     stamp = time.strftime("%Y%m%d-%H%M%S")
     aside = path.with_name(f"{path.name}.damaged-{stamp}-{os.getpid()}")
     try:
-        path.rename(aside)
-        for suffix in ("-wal", "-shm", "-journal"):
-            beside = path.with_name(path.name + suffix)
-            if beside.exists():
-                beside.rename(aside.with_name(aside.name + suffix))
+        with _held(path.parent, fcntl.LOCK_EX):
+            if file is None or file_at(path) != file:
+                return None
+            for suffix in ("-wal", "-shm", "-journal"):
+                with suppress(FileNotFoundError):  # who lets go of it removes them
+                    path.with_name(path.name + suffix).rename(f"{aside}{suffix}")
+            path.rename(aside)  # last: what is beside it then is a new one's
     except OSError as error:
         raise ArchiveError(
             f"The archive {path} is damaged and cannot be set aside: {error}."
         ) from error
     return aside
+
+
+@contextmanager
+def _held(folder: Path, lock: int) -> Iterator[None]:
+    """Hold a lock on a folder: shared to open an archive in it, alone to set one aside.
+
+    Where there are no locks, or no folder yet, there is none.
+    """
+    with ExitStack() as stack:
+        with suppress(OSError):
+            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, handle)
+            fcntl.flock(handle, lock)
+        yield
 
 
 def is_on_network(path: Path, mounts: Path = Path("/proc/mounts")) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .base import ArchiveError
+from .base import ArchiveError, Refused
 from .schema import MIGRATIONS, VERSION
 from .sql import SqlArchive
 
@@ -26,6 +26,8 @@ WORDS = (
 """SQLite's words, and what is said here."""
 OPTIONS = "-c statement_timeout=20000 -c lock_timeout=5000"
 """In ms: whoever locks a table does not hold up those who run tasks."""
+REFUSING = ("22", "23", "54")
+"""How the codes of errors begin that are of the data, of rules for it, or of its size."""
 LOCK = 7_277_355
 """Any number: who brings tables up to date holds this lock."""
 
@@ -103,6 +105,10 @@ class PostgresArchive(SqlArchive):
             yield
         except self._error as error:
             reason = " ".join(str(error).split())
+            if _is_of_the_data(error):
+                raise Refused(
+                    f"The archive {self._url} cannot keep an outcome: {reason}."
+                ) from error
             raise ArchiveError(f"The archive {self._url} cannot be used: {reason}.") from error
 
 
@@ -128,6 +134,13 @@ def without_password(url: str) -> str:
     name, colon, _ = account.partition(":")
     shown = f"{scheme}{slashes}{name}{colon and ':***'}{at}{place}"
     return re.sub(r"(?<=password=)[^&\s]+", "***", shown)
+
+
+def _is_of_the_data(error: psycopg.Error) -> bool:
+    """Whether it is for what was to be written, and not for the server or the way to it."""
+    if error.sqlstate is None:  # the driver's own: a value that it cannot send
+        return type(error).__name__ in ("DataError", "ProgrammingError")
+    return error.sqlstate.startswith(REFUSING)
 
 
 def _marked(statement: str) -> bytes:

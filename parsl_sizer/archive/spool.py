@@ -18,11 +18,14 @@ from pathlib import Path
 from typing import TextIO
 
 from .base import Archive, ArchiveError, Entry
+from .divided import put
 from .lines import BadLine, entry_of, line_of
 
 logger = logging.getLogger(__name__)
 
 BATCH = 2000
+WAITING, BAD = ".jsonl", ".bad"
+"""The names of files that are put into the archive, and of what it does not take, end so."""
 
 
 class Spool:
@@ -36,10 +39,10 @@ class Spool:
         """The one of an archive in a file."""
         return cls(archive.with_name(f"{archive.name}.spool"))
 
-    def append(self, name: str, entries: Iterable[Entry]) -> Path:
+    def append(self, name: str, entries: Iterable[Entry], suffix: str = WAITING) -> Path:
         """Write entries to the end of a file of this run's own, for good."""
         self._make()
-        path = self.folder / f"{safe(name)}.jsonl"
+        path = self.folder / f"{safe(name)}{suffix}"
         text = "".join(f"{line_of(entry)}\n" for entry in entries)
         with path.open("a", encoding="utf-8") as file:
             file.write(text)
@@ -94,7 +97,7 @@ class Spool:
         ]
 
     def _merge(self, path: Path, archive: Archive) -> int:
-        new, bad = 0, []
+        new, bad = 0, list[str]()
         batch: list[Entry] = []
         if path.suffix != ".merging":
             path = path.rename(path.with_name(f"{path.stem}-{os.urandom(4).hex()}.merging"))
@@ -106,16 +109,25 @@ class Spool:
                     bad.append(line)
                     continue
                 if len(batch) >= BATCH:
-                    new += archive.record(batch)
+                    new += self._put(batch, archive, bad)
                     batch = []
-        new += archive.record(batch)
+        new += self._put(batch, archive, bad)
         if bad:
-            aside = path.with_suffix(".bad")
+            aside = path.with_suffix(BAD)
             aside.write_text("".join(bad), encoding="utf-8")
             logger.warning(
-                "%s lines of %s are no entries; they are kept in %s", len(bad), path, aside
+                "%s lines of %s are no entries or refused; they are kept in %s",
+                len(bad),
+                path,
+                aside,
             )
         path.unlink()
+        return new
+
+    @staticmethod
+    def _put(batch: list[Entry], archive: Archive, bad: list[str]) -> int:
+        new, refusals = put(archive.record, batch)
+        bad += [f"{line_of(entry)}\n" for refusal in refusals for entry in refusal.entries]
         return new
 
     @contextlib.contextmanager

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
 
-from .base import EVERYTHING, Entry, Query, Run, RunLine
+from .base import EVERYTHING, Entry, Query, Refused, Run, RunLine
 from .rows import COLUMNS, clean, label_text, outcome_of, row_of, searched, task_key
 
 RUN_COLUMNS = (
@@ -76,6 +76,18 @@ class SqlArchive(ABC):
 
     def record(self, entries: Sequence[Entry]) -> int:
         """Keep these for good, all or none; how many were not here before."""
+        try:
+            try:
+                return self._record(entries)
+            except Refused:
+                if not self._known:
+                    raise
+                self._known = {}  # a run that was written may have been removed since
+                return self._record(entries)
+        except (ValueError, TypeError, OverflowError) as error:
+            raise Refused(f"An outcome cannot be recorded: {error!r:.200}.") from error
+
+    def _record(self, entries: Sequence[Entry]) -> int:
         known = dict(self._known)
         with self._transaction(writes=True):
             rows, labels, inputs = [], [], []

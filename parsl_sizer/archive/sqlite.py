@@ -10,7 +10,7 @@ from itertools import compress, groupby
 from pathlib import Path
 from typing import Any
 
-from .base import ArchiveError
+from .base import ArchiveError, Refused
 from .schema import MIGRATIONS, VERSION
 from .sql import ATTEMPT_COLUMNS, SqlArchive, insertion
 
@@ -18,6 +18,11 @@ BUSY_S = 10.0
 """So long another process that writes is waited for."""
 BROKEN = ("not a database", "malformed")
 """What SQLite says of a file that is damaged, or is something else."""
+UNSUPPORTED = "binding parameter"
+"""What it says of a value of a kind that it does not know."""
+
+File = tuple[int, int]
+"""A file, whatever its name is."""
 
 
 class Damaged(ArchiveError):
@@ -45,9 +50,14 @@ class SqliteArchive(SqlArchive):
         try:
             with _told(path):
                 self._prepare(shares_log=shares_log, read_only=read_only)
+            self.file = file_at(path)
         except BaseException:
             self._connection.close()
             raise
+
+    def has_moved(self) -> bool:
+        """Whether it has another name by now, or none: what is written to it is not found."""
+        return file_at(self.path) != self.file
 
     def close(self) -> None:
         """Let go of it."""
@@ -134,9 +144,20 @@ def _told(path: Path) -> Iterator[None]:
     """Errors of SQLite and of the file system as ours, with what to do about them."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.IntegrityError, sqlite3.DataError) as error:
+        raise Refused(f"The archive {path} cannot keep an outcome: {error}.") from error
+    except (sqlite3.Error, OSError) as error:
         if any(sign in str(error) for sign in BROKEN):
             raise Damaged(f"The archive {path} is damaged: {error}.") from error
+        if UNSUPPORTED in str(error):
+            raise Refused(f"The archive {path} cannot keep an outcome: {error}.") from error
         raise ArchiveError(f"The archive {path} cannot be used: {error}.") from error
-    except (sqlite3.Error, OSError) as error:
-        raise ArchiveError(f"The archive {path} cannot be used: {error}.") from error
+
+
+def file_at(path: Path) -> File | None:
+    """Which file has this name now; None if there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

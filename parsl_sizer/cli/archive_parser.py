@@ -126,3 +126,30 @@ def prune(command: argparse.ArgumentParser) -> None:
     command.add_argument("--dry-run", action="store_true", help="only say what would be removed")
     command.add_argument("--yes", action="store_true", help="don't ask")
     where(command)
+
+
+def serve(command: argparse.ArgumentParser) -> None:
+    """What ``serve`` takes."""
+    command.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        help="where to listen; where others can reach it, all need the token "
+        "(default: 127.0.0.1, this machine only)",
+    )
+    command.add_argument(
+        "--port", type=values.port, default=8421, metavar="N", help="0 is any (default: 8421)"
+    )
+    command.add_argument(
+        "--allow-host",
+        action="append",
+        metavar="NAME",
+        help="a name of this machine that browsers may call it by; may be repeated",
+    )
+    command.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="who knows the token in this file may post outcomes (default: "
+        "$PARSL_SIZER_TOKEN, else nobody may)",
+    )
+    where(command)

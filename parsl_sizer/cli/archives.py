@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from parsl_sizer.archive.base import Archive, ArchiveError, Entry, RunLine
+from parsl_sizer.archive.base import Archive, ArchiveError
 from parsl_sizer.archive.facts import size_of
 from parsl_sizer.archive.open import OFF, VARIABLE, Where, location, open_archive, shown
 from parsl_sizer.model import Amounts, Kind, format_amount
@@ -111,52 +111,3 @@ def amounts(found: Amounts) -> str:
 
 def _needs_name(kind: Kind) -> bool:
     return kind in (Kind.MEMORY, Kind.DISK)
-
-
-def entry_json(entry: Entry) -> dict[str, object]:
-    """An attempt as JSON has it; what is not known is null."""
-    run, outcome = entry
-    attempt, usage, task = outcome.attempt, outcome.usage, outcome.attempt.task
-    return {
-        "run": run.run_id,
-        "task": task.task_id,
-        "number": attempt.number,
-        "category": task.category,
-        "ending": outcome.ending.value,
-        "exhausted": sorted(kind.value for kind in outcome.exhausted),
-        "submitted_at": task.submitted_at or None,
-        "launched_at": attempt.launched_at or None,
-        "ended_at": outcome.ended_at or None,
-        "wall_s": usage.wall_s,
-        "cpu_s": usage.cpu_s,
-        "requested": _named(task.requested),
-        "allocated": _named(attempt.allocation),
-        "peak": _named(usage.peak),
-        "why": str(attempt.why),
-        "host": outcome.host,
-        "layers": list(outcome.layers),
-        "command": task.command,
-        "labels": dict(task.labels),
-    }
-
-
-def run_json(line: RunLine) -> dict[str, object]:
-    """A run as JSON has it; what is not known is null."""
-    run = line.run
-    return {
-        "run": run.run_id,
-        "started_at": run.started_at or None,
-        "ended_at": line.ended_at or None,
-        "user": run.user,
-        "workflow": run.workflow,
-        "host": run.host,
-        "source": run.source,
-        "versions": dict(run.versions),
-        "labels": dict(run.labels),
-        "attempts": line.attempts,
-        "categories": line.categories,
-    }
-
-
-def _named(found: Amounts) -> dict[str, float]:
-    return {Kind(kind).value: number for kind, number in found.items()}

@@ -12,9 +12,10 @@ from rich.text import Text
 from parsl_sizer.archive.base import LIVE, SAMPLED, Archive, Entry, Query, Run
 from parsl_sizer.archive.warm import LAST
 from parsl_sizer.model import Ending, Kind, SizerError, format_amount
+from parsl_sizer.report.plain import entry_json
 from parsl_sizer.report.text import UNKNOWN, shortened
 
-from .archives import Opened, amounts, counted, entry_json, lasting, opened, when
+from .archives import Opened, amounts, counted, lasting, opened, when
 from .output import console, print_json
 
 MOST = 10_000

@@ -10,9 +10,10 @@ from rich.text import Text
 
 from parsl_sizer.archive.base import SAMPLED, Entry, RunLine
 from parsl_sizer.model import Ending, Kind
+from parsl_sizer.report.plain import entry_json, run_json
 from parsl_sizer.report.text import UNKNOWN, shortened
 
-from .archives import amount, entry_json, lasting, opened, run_json, when
+from .archives import amount, lasting, opened, when
 from .output import console, print_json, say
 from .search import query_of
 

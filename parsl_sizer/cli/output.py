@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import math
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
+
+from parsl_sizer.report.plain import json_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,21 +19,7 @@ WIDTH = 400
 
 def print_json(value: object) -> None:
     """Print a value as JSON, in which NaN and infinity do not exist."""
-    try:
-        text = json.dumps(value, indent=2, allow_nan=False)
-    except ValueError:
-        text = json.dumps(_finite(value), indent=2, allow_nan=False)
-    print(text)
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(item) for item in value]
-    return value
+    print(json_text(value))
 
 
 def console() -> Console:

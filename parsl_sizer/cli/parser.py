@@ -37,6 +37,7 @@ what earlier runs did is in an archive:
   take it elsewhere    parsl-sizer export -o attempts.jsonl
   show a run           parsl-sizer report last --html run.html
   forget old runs      parsl-sizer prune --older-than 90d --dry-run
+  show it to a team    parsl-sizer serve
 
 An empty cell of a trace is unknown. 1 GB is 1000 MB. With --json every command prints
 one JSON object. A fault in what you give is one sentence and exit status 2.
@@ -270,6 +271,11 @@ COMMANDS = {
         "remove runs from the archive",
         archive_parser.prune,
         "prune --older-than 90d --dry-run",
+    ),
+    "serve": Command(
+        "show the archive to a team, as pages for browsers and JSON for programs",
+        archive_parser.serve,
+        "serve --token-file token.txt",
     ),
 }
 MODULES = {"import": "import_files"}

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from parsl_sizer.archive.base import Archive, Query, RunLine
 from parsl_sizer.model import SizerError
+from parsl_sizer.report.plain import run_json
 
-from .archives import Opened, counted, opened, run_json
+from .archives import Opened, counted, opened
 from .history import runs_table
 from .output import console, print_json
 from .search import query_of_runs

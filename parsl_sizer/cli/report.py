@@ -8,12 +8,12 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from parsl_sizer.archive.base import Archive, Query, RunLine
-from parsl_sizer.model import Ending, Kind, SizerError
-from parsl_sizer.report.figures import Summary, as_json
-from parsl_sizer.report.html import most_wasteful, render
+from parsl_sizer.model import SizerError
+from parsl_sizer.report.figures import as_json
+from parsl_sizer.report.html import render
 from parsl_sizer.report.overview import overview
+from parsl_sizer.report.recorded import curves_of
 from parsl_sizer.report.run_summary import summary_of
-from parsl_sizer.report.whatif import CurvePoint, curve
 
 from .archives import opened
 from .output import console, print_json, progress, say, ticking
@@ -33,7 +33,7 @@ def run(arguments: Namespace) -> None:
         with progress(line.run.run_id, line.attempts) as advance:
             entries = archive.entries(Query(run_id=line.run.run_id))
             summary = summary_of(line.run, ticking(entries, advance))
-        curves = _curves(summary, archive) if arguments.html else {}
+        curves = curves_of(summary, archive) if arguments.html else {}
     if arguments.html:
         page = Path(arguments.html)
         # What a name has that is no text must not keep the others from being read.
@@ -43,18 +43,6 @@ def run(arguments: Namespace) -> None:
         print_json(as_json(summary))
     elif not arguments.html:
         console().print(overview(summary))
-
-
-def _curves(summary: Summary, archive: Archive) -> dict[str, Sequence[CurvePoint]]:
-    """What other first allocations would have cost the category that wasted most."""
-    category = most_wasteful(summary.categories)
-    if category is None:
-        return {}
-    query = Query(run_id=summary.run.run_id, category=category.name, endings=(Ending.DONE,))
-    usages = (entry.outcome.usage for entry in archive.entries(query))
-    peaks = ((usage.peak.get(Kind.MEMORY, 0.0), usage.wall_s) for usage in usages)
-    points = curve((peak, wall_s) for peak, wall_s in peaks if peak > 0 and wall_s > 0)
-    return {category.name: points}
 
 
 def _chosen(wanted: str, archive: Archive, place: str) -> RunLine:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
-import time
 from collections.abc import Callable
-from datetime import datetime
+from typing import TypeVar
 
-from parsl_sizer.model import Kind, Resources, parse_amount, parse_amounts
+from parsl_sizer.archive import criteria
+from parsl_sizer.model import Kind, Resources, parse_amounts
 
 NODE = Resources(cores=16, memory=64e9, disk=64e9)
 """The node of Phung et al., WORKS 2021."""
 
-Range = tuple[float | None, float | None]
-_SPAN = re.compile(r"([0-9]+(?:\.[0-9]*)?)\s*(ms|s|m|min|h|d|w)?")
-_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+T = TypeVar("T")
 
 
 def count(text: str) -> int:
@@ -27,6 +24,14 @@ def count(text: str) -> int:
 def positive(text: str) -> int:
     """A whole number, 1 or more."""
     return _whole(text, least=1)
+
+
+def port(text: str) -> int:
+    """The number of a port."""
+    number = _whole(text, least=0)
+    if number > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; the last one is 65535")
+    return number
 
 
 def _whole(text: str, least: int) -> int:
@@ -82,83 +87,20 @@ def amounts(text: str) -> dict[Kind, float]:
     return found
 
 
-def span(text: str) -> float:
-    """The seconds of a duration.
+def _told(read: Callable[[str], T]) -> Callable[[str], T]:
+    """What reads a text, with its faults as argparse shows them."""
 
-    >>> span("3d"), span("90"), span("1.5h")
-    (259200.0, 90.0, 5400.0)
-    """
-    found = _SPAN.fullmatch(text.strip().lower())
-    if not found:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a duration; write it like 30s, 10m, 2h or 3d"
-        )
-    return float(found.group(1)) * _SECONDS[found.group(2) or "s"]
+    def read_or_tell(text: str) -> T:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return read_or_tell
 
 
-def age(text: str) -> float:
-    """The moment so long ago, in seconds since the epoch."""
-    if not text.strip()[-1:].isalpha():
-        raise argparse.ArgumentTypeError(f"{text!r} is not an age; write it like 90d or 12h")
-    return time.time() - span(text)
-
-
-def moment(text: str) -> float:
-    """A date, a time, or how long ago; without a zone it is this machine's time.
-
-    >>> moment("1970-01-02T00:00:00+00:00")
-    86400.0
-    """
-    try:
-        return datetime.fromisoformat(text.strip().replace("Z", "+00:00")).timestamp()
-    except (ValueError, OverflowError, OSError):
-        pass
-    try:
-        return age(text)
-    except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no time; write it like 2025-03-01, 2025-03-01T14:30, 3d or 2h"
-        ) from None
-
-
-def memory_range(text: str) -> Range:
-    """From one amount of memory to another.
-
-    >>> memory_range("1GB..4GB"), memory_range("..500MB")
-    ((1000000000.0, 4000000000.0), (None, 500000000.0))
-    """
-    return _range(text, _bytes, "1GB..4GB, 1GB.. or ..4GB")
-
-
-def time_range(text: str) -> Range:
-    """From one duration to another.
-
-    >>> time_range("10s..2h")
-    (10.0, 7200.0)
-    """
-    return _range(text, span, "10s..2h, 10s.. or ..2h")
-
-
-def _range(text: str, read: Callable[[str], float], example: str) -> Range:
-    least, dots, most = (part.strip() for part in text.partition(".."))
-    if not dots or not (least or most):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a range; write it like {example}")
-    found = (read(least) if least else None, read(most) if most else None)
-    if found[0] is not None and found[1] is not None and found[0] > found[1]:
-        raise argparse.ArgumentTypeError(f"{text!r} is a range that begins after its end")
-    return found
-
-
-def _bytes(text: str) -> float:
-    try:
-        return parse_amount(Kind.MEMORY, text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def label(text: str) -> tuple[str, str]:
-    """A label's name and its value."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NAME=VALUE")
-    return name.strip(), value
+age = _told(criteria.age)
+moment = _told(criteria.moment)
+memory_range = _told(criteria.memory_range)
+time_range = _told(criteria.time_range)
+label = _told(criteria.label)

@@ -12,17 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from parsl.app.errors import BashExitFailure, RemoteExceptionWrapper
 from parsl.serialize import deserialize
 
 from parsl_sizer.engines import Engine, Verdict
-from parsl_sizer.model import Amounts, Attempt, Ending, Kind, Outcome, SizerError, Usage
+from parsl_sizer.model import Amounts, Attempt, Ending, Kind, Outcome, SizerError, Usage, can_be
+from parsl_sizer.model.possible import LONGEST_S, MOST
 from parsl_sizer.monitor.wire import opened
-
-if TYPE_CHECKING:
-    from typing import TypeGuard
 
 SIGKILL = 9
 DECLINED = frozenset({"unequipped", "refused"})
@@ -31,11 +29,10 @@ KILLED_IN_BASH = frozenset({-SIGKILL, 128 + SIGKILL})
 NEAR_AT_ERROR = 0.5
 """With a MemoryError, half of the limit is near: what was asked for and refused is on top."""
 NEAR_AT_KILL = 0.9
-MOST = 1e18
-"""Bytes, cores, seconds: nothing is measured above this."""
+CPU_S = LONGEST_S * MOST[Kind.CORES]
+"""All the cores of a node, all the time."""
 
 _KINDS = {kind.value: kind for kind in Kind}
-_NUMBERS = (float, int)
 
 
 class TaskLost(SizerError):
@@ -202,25 +199,30 @@ def _usage(report: Mapping[str, Any], wall_s: float) -> tuple[Usage, bool]:
     peak = {
         kind: float(amount)
         for name, amount in peaks.items()
-        if (kind := _KINDS.get(name)) and _possible(amount)
+        if (kind := _KINDS.get(name)) and can_be(amount, MOST[kind])
     }
     if Kind.CORES in peak:  # of a task of microseconds, the clocks' grain is the result
         facts = report.get("node")
         most = facts.get("cores") if isinstance(facts, Mapping) else None
-        peak[Kind.CORES] = min(peak[Kind.CORES], most) if _possible(most) else peak[Kind.CORES]
+        if can_be(most, MOST[Kind.CORES]):
+            peak[Kind.CORES] = min(peak[Kind.CORES], most)
     wall, cpu = report.get("wall_s"), report.get("cpu_s")
     series = [point for point in _listed(report.get("series")) if len(_listed(point)) == 2]
     usage = Usage(
         peak,
-        float(wall) if _possible(wall) else wall_s,
-        float(cpu) if _possible(cpu) else None,
-        tuple((float(at), float(use)) for at, use in series if _possible(at) and _possible(use)),
+        float(wall) if can_be(wall, LONGEST_S) else wall_s,
+        float(cpu) if can_be(cpu, CPU_S) else None,
+        tuple(
+            (float(at), float(use))
+            for at, use in series
+            if can_be(at, LONGEST_S) and can_be(use, MOST[Kind.MEMORY])
+        ),
     )
     rejected = (
         peaks is not said
         or len(peak) < len(peaks)
-        or not _possible(wall)
-        or not (cpu is None or _possible(cpu))
+        or not can_be(wall, LONGEST_S)
+        or not (cpu is None or can_be(cpu, CPU_S))
     )
     return usage, rejected
 
@@ -228,10 +230,6 @@ def _usage(report: Mapping[str, Any], wall_s: float) -> tuple[Usage, bool]:
 def _listed(value: object) -> Sequence[Any]:
     """The value, if it is a list of any kind."""
     return value if isinstance(value, (list, tuple)) else ()
-
-
-def _possible(value: object) -> TypeGuard[float]:
-    return type(value) in _NUMBERS and 0 <= value <= MOST  # type: ignore[operator]
 
 
 def _since(attempt: Attempt, now: float) -> float:

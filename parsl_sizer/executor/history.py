@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import hashlib
 import platform
 import socket
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
+from typing import TypeVar
 
 import parsl
 
 from parsl_sizer.archive import Run
 from parsl_sizer.archive.base import Archive, ArchiveError
-from parsl_sizer.archive.open import Where, open_archive
+from parsl_sizer.archive.open import Where, open_archive, shown
 from parsl_sizer.archive.recorder import Recorder
 from parsl_sizer.archive.warm import lessons
 from parsl_sizer.model import Outcome, TaskInfo
 from parsl_sizer.version import __version__
 
 LARGEST_SCRIPT = 10_000_000
+PATIENCE_S = 6.0
+"""So long tasks wait for what is known of earlier runs. A lock in PostgreSQL, which says more
+about itself, is given up before that."""
+
+T = TypeVar("T")
 
 
 class History:
@@ -42,23 +52,49 @@ class History:
 
     def before(self, task: TaskInfo) -> Sequence[Outcome]:
         """What the task's category did in earlier runs; in the one thread that decides."""
-        if not self._is_readable or (isinstance(self._where, Path) and not self._where.exists()):
+        if not self._is_readable:
             return ()
         try:
-            if self._archive is None:
-                self._archive = open_archive(self._where, read_only=True)
-            return lessons(self._archive, task)
+            return within(PATIENCE_S, lambda: self._lessons(task))
         except ArchiveError as error:
-            self._is_readable = False  # to wait for it again with each category would hold up all
-            self._warn(f"{error} So nothing is known of earlier runs.")
-            return ()
+            reason = str(error)
+        except FutureTimeoutError:
+            reason = f"The archive {shown(self._where)} has not answered in {PATIENCE_S:g} s."
+        self._is_readable = False  # to wait for it again with each category would hold up all
+        self._warn(f"{reason} So nothing is known of earlier runs.")
+        return ()
 
     def close(self) -> None:
         """Write what is left."""
         self._recorder.close()
-        if self._archive is not None:
-            self._archive.close()
-            self._archive = None
+        archive, self._archive = self._archive, None
+        if archive is not None:
+            with contextlib.suppress(Exception):
+                within(PATIENCE_S, archive.close)
+
+    def _lessons(self, task: TaskInfo) -> Sequence[Outcome]:
+        if isinstance(self._where, Path) and not self._where.exists():
+            return ()
+        if self._archive is None:
+            self._archive = open_archive(self._where, read_only=True)
+        return lessons(self._archive, task)
+
+
+def within(patience_s: float, call: Callable[[], T]) -> T:
+    """What a call gives, from a thread of its own; after so long it is left to itself.
+
+    A file system whose server is away lets those who ask it wait for ever.
+    """
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="parsl_sizer-history", daemon=True).start()
+    return future.result(patience_s)
 
 
 def this_run(labels: Mapping[str, object]) -> Run:

@@ -8,6 +8,7 @@ allocation (`Amounts`); what comes back is an `Outcome` with its `Ending` and
 from .errors import ResourcesExhausted, SizerError, TraceError, UnknownStrategy
 from .nodes import Node, NodeGroup
 from .outcome import Ending, Outcome, Usage
+from .possible import are_possible, can_be, is_possible
 from .resources import NOTHING, Amounts, Kind, Resources, exceeded
 from .task import NO_OPT_OUT, Attempt, OptOut, TaskInfo
 from .units import MB, format_amount, is_bytes, parse_amount, parse_amounts
@@ -31,9 +32,12 @@ __all__ = [
     "TraceError",
     "UnknownStrategy",
     "Usage",
+    "are_possible",
+    "can_be",
     "exceeded",
     "format_amount",
     "is_bytes",
+    "is_possible",
     "parse_amount",
     "parse_amounts",
 ]

@@ -198,6 +198,8 @@ class _Part:
         if baseline is None or not memory.allocations or not self._ran_s:
             return None
         whole, allocated = baseline.memory * self._ran_s / GB_H, memory.allocated / GB_H
+        if not whole:  # a time so short that nothing is left of it
+            return None
         saved = whole - allocated
         return Saving(*baseline, whole, allocated, saved, saved / whole)
 

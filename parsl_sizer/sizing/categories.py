@@ -11,8 +11,8 @@ import math
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from parsl_sizer.model import Kind, Outcome, Resources, TaskInfo
-from parsl_sizer.strategies import Family, Proposal, Strategy
+from parsl_sizer.model import Kind, Outcome, Resources, TaskInfo, are_possible, is_possible
+from parsl_sizer.strategies import Family, Proposal, Strategy, recall
 
 MAX_ATTEMPTS = 40
 """A task's last attempt, if it comes to that, has all of the largest node. Papers'
@@ -115,9 +115,13 @@ class Categories:
         except Exception as error:
             self._say(task.category, "before", f"knows nothing of earlier runs ({error!r:.200})")
             return
-        for outcome in earlier:
-            if all(0 <= amount < math.inf for amount in _numbers(outcome)):
-                self._teach(outcome)
+        sound = [o for o in earlier if is_possible(o.usage) and are_possible(o.attempt.allocation)]
+        try:
+            recall(self._strategy(task.category), sound)
+        except Exception as error:
+            self._say(
+                task.category, "recall", f"could not learn all of earlier runs ({error!r:.200})"
+            )
 
     def _sound(self, task: TaskInfo, failures: Sequence[Outcome], largest: Resources) -> Proposal:
         """The strategy's proposal, with every amount a number between 0 and the largest node."""
@@ -207,12 +211,6 @@ class Categories:
             return
         self._said.add(key)
         self._warn(f"The strategy of category {category[:80]!r} {sentence}.")
-
-
-def _numbers(outcome: Outcome) -> list[float]:
-    """All that a strategy computes with."""
-    usage = outcome.usage
-    return [usage.wall_s, *usage.peak.values(), *outcome.attempt.allocation.values()]
 
 
 def _requested(task: TaskInfo, kind: Kind, largest: Resources) -> float:

@@ -28,6 +28,7 @@ from parsl_sizer.model import (
     Outcome,
     Resources,
     TaskInfo,
+    is_possible,
 )
 from parsl_sizer.placement import Fifo, Ledger, Queue, Waiting
 from parsl_sizer.strategies import Proposal
@@ -450,16 +451,13 @@ def _controlled(outcome: Outcome) -> Outcome:
 
 def _plausible(outcome: Outcome, capacity: Resources | None) -> bool:
     """Whether its usage is made of numbers that can be, on a node of this capacity."""
-    usage = outcome.usage
+    if not is_possible(outcome.usage):
+        return False
     # What was stopped may have had more than its node is said to have.
-    is_over = outcome.ending is Ending.EXHAUSTED
-    most: Amounts = {} if capacity is None or is_over else capacity
+    if capacity is None or outcome.ending is Ending.EXHAUSTED:
+        return True
     controlled = outcome.attempt.allocation
-    return _in_range(usage.wall_s, math.inf) and all(
-        _in_range(peak, most.get(kind, math.inf) if kind in controlled else math.inf)
-        for kind, peak in usage.peak.items()
-    )
-
-
-def _in_range(value: object, most: float) -> bool:
-    return isinstance(value, (int, float)) and 0 <= value <= most and value < math.inf
+    for kind, peak in outcome.usage.peak.items():
+        if kind in controlled and peak > capacity[kind]:
+            return False
+    return True

@@ -37,8 +37,7 @@ def read(path: Path, notes: Notes) -> Iterator[Entry]:
                 if line.isspace():
                     continue
                 try:
-                    entry = entry_of(line)
-                    _check(line)
+                    entry = taken(line)
                 except BadLine as error:
                     _skip(notes, str(error))
                     while len(line) > LONGEST and not line.endswith(b"\n"):
@@ -49,6 +48,13 @@ def read(path: Path, notes: Notes) -> Iterator[Entry]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ImportFailed(f"{path} cannot be read: {reason}.") from None
+
+
+def taken(line: bytes) -> Entry:
+    """The entry in a line that every archive can keep; raises `BadLine`."""
+    entry = entry_of(line)
+    _check(line)
+    return entry
 
 
 def _check(line: bytes) -> None:

@@ -6,6 +6,8 @@ import os
 import sqlite3
 import stat
 import subprocess
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,12 +17,12 @@ import pytest
 
 from parsl_sizer.archive import Run, recorder
 from parsl_sizer.archive import open as opening
-from parsl_sizer.archive.base import Query
-from parsl_sizer.archive.open import open_archive
+from parsl_sizer.archive.base import ArchiveError, Query
+from parsl_sizer.archive.open import open_archive, set_aside
 from parsl_sizer.archive.recorder import Recorder
 from parsl_sizer.archive.schema import VERSION
 from parsl_sizer.archive.spool import Spool, merged
-from parsl_sizer.archive.sqlite import SqliteArchive
+from parsl_sizer.archive.sqlite import SqliteArchive, file_at
 from parsl_sizer.model import Attempt, Ending, Kind, Outcome, TaskInfo, Usage
 
 RUN = Run("run-1", started_at=5.0, user="ann")
@@ -62,6 +64,22 @@ def tasks_in(path: Path) -> list[int | str]:
     return sorted(found, key=int)
 
 
+def is_there(path: Path, task: int) -> bool:
+    """Whether this task alone is in an archive that may be about to be made."""
+    try:
+        return tasks_in(path) == [task]
+    except ArchiveError:
+        return False
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait for it, but not for ever."""
+    limit = time.monotonic() + 30
+    while not is_so():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
 def test_everything_is_there_afterwards(path: Path, recorded: Callable[..., None]) -> None:
     recorded(12_345)
     assert tasks_in(path) == list(range(12_345))
@@ -71,10 +89,7 @@ def test_it_is_written_while_the_run_lasts(path: Path, said: list[str]) -> None:
     made = Recorder(path, RUN, warn=said.append, every_s=0.01)
     made.start()
     made.record(outcome(1))
-    until = time.monotonic() + 30
-    while time.monotonic() < until and not (path.exists() and tasks_in(path)):
-        time.sleep(0.01)
-    assert tasks_in(path) == [1]
+    until(lambda: is_there(path, 1))
     made.close()
 
 
@@ -216,9 +231,7 @@ def test_on_a_network_every_run_has_its_own_file_until_its_end(
         for number in range(5):
             made.record(outcome(number))
     spool = Spool.beside(path).folder
-    until = time.monotonic() + 30
-    while time.monotonic() < until and len(list(spool.glob("*.jsonl"))) < 2:
-        time.sleep(0.01)
+    until(lambda: len(list(spool.glob("*.jsonl"))) == 2)
     one.close()
     assert len(tasks_in(path)) == 5  # the other is still being written
     assert [file.stem for file in spool.glob("*.jsonl")] == ["other"]
@@ -312,3 +325,59 @@ def test_one_that_turns_out_to_be_damaged_is_replaced_while_the_run_lasts(
     assert "a new one is begun" in said[0]
     [aside] = [file for file in path.parent.glob("*.damaged-*") if file.suffix[-4:-3] != "-"]
     assert aside.stat().st_size >= len(content)
+
+
+@pytest.mark.parametrize("is_renamed", [True, False])
+def test_one_that_is_moved_or_removed_while_the_run_lasts_is_begun_again(
+    path: Path, said: list[str], is_renamed: bool
+) -> None:
+    made = Recorder(path, RUN, warn=said.append, every_s=0.01)
+    made.start()
+    made.record(outcome(1))
+    until(lambda: is_there(path, 1))
+    if is_renamed:
+        path.rename(path.with_name("moved.sqlite3"))
+    else:
+        path.unlink()
+    made.record(outcome(2))
+    made.close()
+    assert tasks_in(path) == [2]
+    assert not said
+
+
+def test_one_that_another_has_replaced_is_not_set_aside(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_bytes(b"this is no database")
+    damaged = file_at(path)
+    aside = set_aside(path, damaged)
+    assert aside is not None
+    assert aside.read_bytes() == b"this is no database"
+    open_archive(path).close()
+    assert set_aside(path, damaged) is None
+    assert tasks_in(path) == []
+
+
+def test_a_file_system_that_never_answers_holds_up_neither_the_run_nor_its_end(
+    path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(recorder, "is_on_network", lambda path: not answers.wait())
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    ended = threading.Event()
+
+    def run() -> None:
+        made = Recorder(path, RUN, warn=said.append, every_s=0.01)
+        made.start()
+        for number in range(10):
+            made.record(outcome(number))
+        made.close(patience_s=0.1)
+        ended.set()
+
+    threading.Thread(target=run, daemon=True).start()
+    assert ended.wait(30)
+    assert "still being written after 0.1 s" in said[0]
+    aside = kept_aside(said)
+    assert len(aside.read_text().splitlines()) == 10
+    answers.set()
+    until(lambda: not any(thread.name == "parsl_sizer-archive" for thread in threading.enumerate()))
+    assert tasks_in(path) == list(range(10))

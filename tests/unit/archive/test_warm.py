@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
 
 import pytest
+from parsl.executors import ThreadPoolExecutor
 
 from parsl_sizer.archive import Entry, Run
 from parsl_sizer.archive.base import SAMPLED
 from parsl_sizer.archive.memory import MemoryArchive
 from parsl_sizer.archive.warm import FEW, LAST, lessons
+from parsl_sizer.engines.threads import Threads
+from parsl_sizer.executor import ending
 from parsl_sizer.model import Attempt, Ending, Kind, Outcome, Resources, TaskInfo, Usage
 from parsl_sizer.sizing import Categories
 from parsl_sizer.strategies import Setting
@@ -114,13 +121,35 @@ def test_a_category_whose_first_lesson_comes_before_its_first_size_is_recalled_t
     assert "from 31 tasks" in str(proposal.why)
 
 
-def test_what_cannot_be_is_not_taught() -> None:
-    archive = MemoryArchive()
-    archive.record([entry(number) for number in range(5)])
-    archive.record([entry(9, peak=float("inf"))])
-    categories = Categories(
-        family("auto", Setting((Kind.MEMORY,))), before=lambda task: lessons(archive, task)
-    )
+def sized_after(odd: Outcome) -> str:
+    """Why a task is given what it is, after five sound outcomes and an odd one."""
+    earlier = [*[entry(number).outcome for number in range(5)], odd]
+    setting = Setting((Kind.MEMORY,))
+    categories = Categories(family("auto", setting), before=lambda task: earlier)
     proposal = categories.propose(TaskInfo(100, "align"), (), NODE)
     assert proposal is not None
-    assert "from 5 tasks" in str(proposal.why)
+    return str(proposal.why)
+
+
+@pytest.mark.parametrize("peak", [1e24, 1e17, -1.0, math.nan, math.inf, 10**40, "much", True])
+def test_a_peak_that_is_rejected_of_a_task_is_not_taught_from_an_archive(peak: Any) -> None:
+    odd = entry(9).outcome
+    assert "from 5 tasks" in sized_after(replace(odd, usage=Usage({Kind.MEMORY: peak}, 60.0)))
+    held = replace(odd.attempt, allocation={Kind.MEMORY: peak})
+    assert "from 5 tasks" in sized_after(replace(odd, attempt=held, ending=Ending.EXHAUSTED))
+    report = {"parsl_sizer": 1, "ending": "returned", "peak": {"memory": peak}, "wall_s": 1.0}
+    future: Future[object] = Future()
+    future.set_result(report)
+    answer = ending.read(future, odd.attempt, Threads(ThreadPoolExecutor()), 1.0)
+    assert answer.rejected
+    assert answer.outcome.usage.peak == {}
+
+
+def test_a_peak_of_a_larger_machine_is_taught() -> None:
+    assert "from 6 tasks" in sized_after(entry(9, peak=5e12).outcome)
+
+
+@pytest.mark.parametrize("wall_s", [1e11, -1.0, math.nan, math.inf, "long"])
+def test_a_time_that_cannot_be_is_not_taught(wall_s: Any) -> None:
+    odd = replace(entry(9).outcome, usage=Usage({Kind.MEMORY: 2e9}, wall_s))
+    assert "from 5 tasks" in sized_after(odd)

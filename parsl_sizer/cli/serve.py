@@ -1,0 +1,34 @@
+"""``parsl-sizer serve``: the archive as pages and JSON, for a team."""
+
+from __future__ import annotations
+
+import logging
+from argparse import Namespace
+
+from parsl_sizer.archive.open import shown
+from parsl_sizer.server.serve import guard_for, serve, token_from
+
+from .archives import place
+from .output import print_json, say
+
+LOG = "%(asctime)s %(name)s: %(message)s"
+
+
+def run(arguments: Namespace) -> None:
+    where = place(arguments)
+    token = token_from(arguments.token_file)
+    guard = guard_for(arguments.host, arguments.allow_host or (), token)
+    logging.basicConfig(format=LOG)
+    if guard.reading_needs_token:
+        say("There is no encryption: whoever is between you and a reader can read all of it.")
+
+    def ready(address: str) -> None:
+        facts = {"address": address, "archive": shown(where), "can_post": token is not None}
+        if arguments.json:
+            print_json(facts)
+        else:
+            print(f"Serving {shown(where)} at {address}\nCtrl-C ends it.")
+        # Whoever started this waits for the address.
+        print(end="", flush=True)
+
+    serve(where, guard, host=arguments.host, port=arguments.port, ready=ready)

@@ -1,0 +1,111 @@
+"""What a run reads of earlier ones, whatever the archive does."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from parsl_sizer.archive.open import open_archive
+from parsl_sizer.executor import history
+from parsl_sizer.executor.history import History
+from parsl_sizer.model import Attempt, Ending, Kind, Outcome, TaskInfo, Usage
+
+TASK = TaskInfo(1, "align")
+LIMIT_S = 30.0
+
+
+def outcome(number: int) -> Outcome:
+    usage = Usage({Kind.MEMORY: 1e9}, wall_s=1.0)
+    return Outcome(Attempt(TaskInfo(number, "align"), 1, {}), Ending.DONE, float(number), usage)
+
+
+@pytest.fixture
+def said() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def hanging(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A file that lets whoever opens it to read wait, as one on a server that is away does."""
+    monkeypatch.setattr(history, "PATIENCE_S", 0.1)
+    path = tmp_path / "archive.sqlite3"
+    os.mkfifo(path)
+    yield path
+    until = time.monotonic() + LIMIT_S
+    while any(thread.name == "parsl_sizer-history" for thread in threading.enumerate()):
+        assert time.monotonic() < until
+        handle = os.open(path, os.O_RDWR)  # who waits is let go
+        time.sleep(0.01)
+        os.close(handle)
+
+
+def asked(made: History, task: TaskInfo = TASK) -> list[object]:
+    """What is known before a task, from another thread: who waits for ever fails, not hangs."""
+    found: list[object] = []
+    thread = threading.Thread(target=lambda: found.append(made.before(task)), daemon=True)
+    thread.start()
+    thread.join(LIMIT_S)
+    assert found, f"still not answered after {LIMIT_S} s"
+    return found
+
+
+def test_what_one_run_did_the_next_one_knows(tmp_path: Path, said: list[str]) -> None:
+    path = tmp_path / "archive.sqlite3"
+    first = History(path, None, said.append)
+    first.start()
+    assert first.before(TASK) == ()
+    first.record(outcome(7))
+    first.close()
+    second = History(path, None, said.append)
+    second.start()
+    [known] = second.before(TASK)
+    second.close()
+    assert known.attempt.task.task_id == f"{first.run_id}/7"
+    assert not said
+
+
+def test_an_archive_that_never_answers_holds_up_nobody(hanging: Path, said: list[str]) -> None:
+    made = History(hanging, None, said.append)
+    assert asked(made) == [()]
+    assert asked(made, TaskInfo(2, "sort")) == [()]
+    [text] = said
+    assert text == (
+        f"The archive {hanging} has not answered in 0.1 s. So nothing is known of earlier runs."
+    )
+
+
+def test_an_archive_that_never_answers_does_not_hold_up_the_end(
+    hanging: Path, said: list[str]
+) -> None:
+    made = History(hanging, None, said.append)
+    assert asked(made) == [()]
+    made.start()
+    made.record(outcome(1))
+    closing = threading.Thread(target=made.close, daemon=True)
+    closing.start()
+    closing.join(LIMIT_S)
+    assert not closing.is_alive()
+
+
+def test_one_that_stops_answering_is_let_go(
+    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "archive.sqlite3"
+    open_archive(path).close()
+    monkeypatch.setattr(history, "PATIENCE_S", 0.1)
+    answers = threading.Event()
+    monkeypatch.setattr(history, "lessons", lambda archive, task: answers.wait() and ())
+    made = History(path, None, said.append)
+    made.start()
+    assert asked(made) == [()]
+    closing = threading.Thread(target=made.close, daemon=True)
+    closing.start()
+    closing.join(LIMIT_S)
+    assert not closing.is_alive()
+    answers.set()
+    assert "has not answered in 0.1 s" in said[0]

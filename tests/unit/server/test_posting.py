@@ -1,0 +1,138 @@
+"""What is posted is what was exported, all or none of it, once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parsl_sizer.archive.base import Entry
+from parsl_sizer.archive.lines import line_of
+from parsl_sizer.archive.open import open_archive
+from parsl_sizer.server import app as app_module
+from parsl_sizer.server import posting, request
+from parsl_sizer.server.app import App
+from parsl_sizer.server.guard import Guard
+from parsl_sizer.testing.archive_laws import entries
+
+Post = Callable[..., Any]
+VALID = json.loads(line_of(entries()[0]))
+
+
+def others() -> list[Entry]:
+    """Attempts of runs that the archive does not have."""
+    made = entries(30, seed=7)
+    return [Entry(replace(run, run_id=f"other-{run.run_id}"), outcome) for run, outcome in made]
+
+
+def lines(found: list[Entry]) -> bytes:
+    return "".join(f"{line_of(entry)}\n" for entry in found).encode()
+
+
+def kept(path: Path) -> list[Entry]:
+    archive = open_archive(path, read_only=True)
+    found = list(archive.entries())
+    archive.close()
+    return found
+
+
+def test_what_was_exported_is_recorded_once(post: Post, archive: Path) -> None:
+    before = kept(archive)
+    got = post(lines(others()))
+    assert got.status == 200
+    assert got.json == {"archive": str(archive), "taken": 30, "new": 30}
+    after = kept(archive)
+    assert len(after) == len(before) + 30
+    assert all(entry in after for entry in others())
+    assert post(lines(others())).json["new"] == 0
+    assert post(lines(before)).json["new"] == 0
+    assert kept(archive) == after
+
+
+def test_empty_lines_and_other_ends_of_lines_are_no_fault(post: Post) -> None:
+    body = b"\n" + lines(others()).replace(b"\n", b"\r\n") + b"  \n"
+    assert post(body).json["taken"] == 30
+    assert post(lines(others()).rstrip()).json["taken"] == 30
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        (b"{", "Line 31: not JSON"),
+        (b'"a text"', "Line 31: the line is not an object in braces."),
+        (b"\x80\x04N.", "Line 31: not JSON"),
+        (json.dumps(VALID | {"wall_s": -1}), "Line 31: wall_s is -1,"),
+        (json.dumps(VALID | {"ending": "well"}), "Line 31: 'well' is none of done,"),
+        (json.dumps(VALID | {"why": "x" * 10_001}), "Line 31: why is"),
+        (json.dumps(VALID | {"why": "\ud800"}), "Line 31: half of a character"),
+        (json.dumps(VALID | {"run": {"run_id": "x" * 501}}), "run_id is no name of at most 500"),
+        (json.dumps(VALID | {"run": {"run_id": "a\0b"}}), "run_id is no name"),
+        (json.dumps(VALID | {"run": {"run_id": ".."}}), "run_id is no name"),
+        (json.dumps(VALID | {"labels": {"x" * 501: 1}}), "a label's name has more than"),
+        (json.dumps(VALID)[:-1] + ',"labels":{"a":' + "[" * 50 + "]" * 50 + "}}", "lists in each"),
+        (json.dumps(VALID)[:-1] + ',"labels":' + "[" * 10**5 + "]" * 10**5 + "}", "Line 31: not"),
+        (b" " * (1 << 20) + b"{}", "Line 31: a line of 1,048,57"),
+    ],
+)
+def test_one_bad_line_and_nothing_is_recorded(
+    post: Post, archive: Path, bad: bytes | str, sentence: str
+) -> None:
+    before = kept(archive)
+    whole = lines(others()) + (bad.encode() if isinstance(bad, str) else bad) + b"\n"
+    got = post(whole + lines(others()))
+    assert got.status == 400
+    assert sentence in got.error
+    assert got.error.endswith(" Nothing was recorded.")
+    assert len(got.error) < 400
+    assert kept(archive) == before
+
+
+@pytest.mark.parametrize("body", [b"", b"\n\n", b"  "])
+def test_nothing_is_told(post: Post, body: bytes) -> None:
+    got = post(body)
+    assert got.status == 400
+    assert "Nothing was posted" in got.error
+
+
+def test_sizes_have_an_end(post: Post, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = kept(archive)
+    for length in ("10000001", "9" * 5000):
+        got = post(b"", CONTENT_LENGTH=length)
+        assert (got.status, "10,000,000 bytes" in got.error) == (413, True)
+    assert post(b"\n" * (posting.MOST_LINES + 1)).status == 413
+    monkeypatch.setattr(request, "MOST_BYTES", 100)
+    assert post(lines(others())).status == 413
+    assert kept(archive) == before
+
+
+@pytest.mark.parametrize("length", ["x", "-1", "1.5", "١", "0x10", " 7"])
+def test_a_length_that_is_none_is_told(post: Post, length: str) -> None:
+    assert post(b"{}", CONTENT_LENGTH=length).status == 400
+
+
+def test_who_posts_while_others_do_waits_and_is_told(
+    app: App, post: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "PATIENCE_S", 0.01)
+    with app._posting:
+        assert post(lines(others())).status == 503
+    assert post(lines(others())).status == 200
+
+
+def test_an_archive_that_is_not_there_yet_is_begun(ask: Post, tmp_path: Path, token: str) -> None:
+    path = tmp_path / "new" / "archive.sqlite3"
+    app = App(path, Guard(token=token))
+    said = f"Bearer {token}"
+    sent = {"method": "POST", "body": lines(others()), "HTTP_AUTHORIZATION": said}
+    assert ask(app, "/api/outcomes", **sent).json["new"] == 30
+    assert len(kept(path)) == 30
+
+
+def test_it_is_for_posting_only(ask: Post, app: App) -> None:
+    for method in ("GET", "HEAD", "PUT", "DELETE"):
+        got = ask(app, "/api/outcomes", method=method)
+        assert (got.status, got.headers["Allow"]) == (405, "POST")
