@@ -104,7 +104,8 @@ class PostgresArchive(SqlArchive):
         try:
             yield
         except self._error as error:
-            reason = " ".join(str(error).split())
+            # Of what the server says the first sentence; of the driver's own there is no such.
+            reason = " ".join((error.diag.message_primary or str(error)).split())
             if _is_of_the_data(error):
                 raise Refused(
                     f"The archive {self._url} cannot keep an outcome: {reason}."

@@ -13,6 +13,7 @@ from http import HTTPStatus
 from threading import Lock
 from typing import TYPE_CHECKING
 
+from parsl_sizer.archive import base
 from parsl_sizer.archive.base import Archive, ArchiveError
 from parsl_sizer.archive.open import Where, open_archive, shown
 
@@ -108,6 +109,8 @@ class App:
             entries = entries_of(body)
             with closing(open_archive(self._where, warn=log.warning)) as archive:
                 new = archive.record(entries)
+        except base.Refused as refused:
+            raise Refused(400, f"{refused} Nothing was recorded.") from None
         finally:
             self._posting.release()
         return json_answer({"archive": shown(self._where), "taken": len(entries), "new": new})

@@ -6,13 +6,15 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
+from string import ascii_letters
 from typing import Any
 
 import pytest
 
 from parsl_sizer.archive.base import Entry
 from parsl_sizer.archive.lines import line_of
-from parsl_sizer.archive.open import open_archive
+from parsl_sizer.archive.open import Where, open_archive
 from parsl_sizer.server import app as app_module
 from parsl_sizer.server import posting, request
 from parsl_sizer.server.app import App
@@ -33,8 +35,8 @@ def lines(found: list[Entry]) -> bytes:
     return "".join(f"{line_of(entry)}\n" for entry in found).encode()
 
 
-def kept(path: Path) -> list[Entry]:
-    archive = open_archive(path, read_only=True)
+def kept(where: Where) -> list[Entry]:
+    archive = open_archive(where, read_only=True)
     found = list(archive.entries())
     archive.close()
     return found
@@ -89,6 +91,20 @@ def test_one_bad_line_and_nothing_is_recorded(
     assert got.error.endswith(" Nothing was recorded.")
     assert len(got.error) < 400
     assert kept(archive) == before
+
+
+def test_what_the_archive_refuses_is_the_fault_of_who_posts(
+    ask: Post, new_database: Callable[[], str], token: str
+) -> None:
+    url = new_database()
+    name = "".join(Random(1).choices(ascii_letters, k=5000))  # longer than PostgreSQL can index
+    sent = {"method": "POST", "HTTP_AUTHORIZATION": f"Bearer {token}"}
+    body = lines(others()) + json.dumps(VALID | {"category": name}).encode()
+    got = ask(App(url, Guard(token=token)), "/api/outcomes", body=body, **sent)
+    assert got.status == 400
+    assert "cannot keep an outcome: index row size" in got.error
+    assert got.error.endswith('"attempts_by_category". Nothing was recorded.')
+    assert kept(url) == []
 
 
 @pytest.mark.parametrize("body", [b"", b"\n\n", b"  "])
