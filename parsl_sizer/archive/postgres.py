@@ -92,11 +92,11 @@ class PostgresArchive(SqlArchive):
 
     def _fetch(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         statement = statement.replace(" LIKE ", " ILIKE ")  # as SQLite has it
-        return self._connection.execute(_marked(statement), parameters).fetchall()
+        return self._connection.execute(_marked(statement), _plain(parameters)).fetchall()
 
     def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> int:
         with self._connection.cursor() as cursor:
-            cursor.executemany(_marked(statement), [[_plain(v) for v in row] for row in rows])
+            cursor.executemany(_marked(statement), [_plain(row) for row in rows])
             return cursor.rowcount
 
     @contextmanager
@@ -148,6 +148,6 @@ def _marked(statement: str) -> bytes:
     return statement.replace("%", "%%").replace("?", "%s").encode()
 
 
-def _plain(value: object) -> object:
-    """A value without what PostgreSQL has no place for: the letter 0."""
-    return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+def _plain(values: Sequence[object]) -> list[object]:
+    """Values without what PostgreSQL has no place for: the letter 0."""
+    return [v.replace("\0", "\ufffd") if isinstance(v, str) else v for v in values]

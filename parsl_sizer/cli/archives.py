@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from argparse import Namespace
 from collections.abc import Iterator
@@ -52,6 +53,8 @@ def place(arguments: Namespace) -> Where:
 def opened(arguments: Namespace, *, read_only: bool = True) -> Iterator[Opened]:
     """The archive that was asked for, while it is used."""
     where = place(arguments)
+    # What PostgreSQL's driver warns of is an error of ours as well, and told once.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
     archive = open_archive(where, read_only=read_only, warn=say)
     try:
         yield Opened(archive, where)

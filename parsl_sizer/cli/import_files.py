@@ -1,7 +1,7 @@
 """``parsl-sizer import``: what other systems have logged, added to the archive.
 
 A file with a fault in it adds nothing: what was recorded of it is taken back, so that it can
-be mended and imported again.
+be mended and imported again. An attempt that the archive refuses is no such fault: it is skipped.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 
 from parsl_sizer.archive.base import Archive, Entry, Query
+from parsl_sizer.archive.divided import put
 from parsl_sizer.archive.importers.base import Importer, ImportFailed, Notes
 from parsl_sizer.archive.importers.catalog import importer, recognise
 
@@ -124,7 +126,7 @@ def _imported(
         with progress(f"reading {path.name}", None) as advance, _uncollected():
             entries = ticking(reader.read(path, result.notes), advance)
             if archive is not None:
-                result.new = _recorded(entries, archive)
+                result.new = _recorded(entries, archive, result.notes)
             else:
                 for _ in entries:
                     pass
@@ -147,23 +149,27 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _recorded(entries: Iterator[Entry], archive: Archive) -> int:
-    """Record them, how many were new; if they cannot be read to the end, none."""
-    new, batch = 0, []
+def _recorded(entries: Iterator[Entry], archive: Archive, notes: Notes) -> int:
+    """Record them, how many were new; if they cannot be read or kept to the end, none.
+
+    What the archive refuses is skipped, for the first one's reason: no two say quite the same.
+    """
+    new, why = 0, ""
     added: dict[str, bool] = {}
     try:
-        for entry in entries:
-            run_id = entry.run.run_id
-            if run_id not in added:
+        while batch := list(islice(entries, BATCH)):
+            for run_id in {entry.run.run_id for entry in batch} - added.keys():
                 added[run_id] = not archive.runs(Query(run_id=run_id))
-            batch.append(entry)
-            if len(batch) >= BATCH:
-                new += archive.record(batch)
-                batch = []
+            count, refusals = put(archive.record, batch)
+            new += count
+            for refused, error in refusals:
+                why = why or f"refused (of the first: {str(error).rstrip('.')})"
+                notes.taken -= len(refused)
+                notes.skip(why, len(refused))
     except BaseException:
         archive.prune(run_id for run_id, is_new in added.items() if is_new)
         raise
-    return new + archive.record(batch)
+    return new
 
 
 def _summary(read: list[Result], found: Opened | None) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
+from string import ascii_letters
 from typing import Any
 
 import pytest
 
 from parsl_sizer.archive.base import Query
 from parsl_sizer.archive.lines import line_of
-from parsl_sizer.archive.open import open_archive
-from parsl_sizer.cli import main
+from parsl_sizer.archive.open import Where, open_archive
+from parsl_sizer.cli import import_files, main
 from parsl_sizer.testing.archive_laws import entries
 
 Printed = Callable[..., Any]
@@ -24,7 +26,7 @@ def archive(tmp_path: Path) -> Path:
     return tmp_path / "data" / "archive.sqlite3"
 
 
-def attempts(archive: Path, query: Query | None = None) -> int:
+def attempts(archive: Where, query: Query | None = None) -> int:
     opened = open_archive(archive, read_only=True)
     try:
         return len(list(opened.entries(query or Query())))
@@ -161,3 +163,81 @@ def test_more_than_one_batch_is_recorded(printed: Printed, tmp_path: Path, archi
     path.write_text("category,memory_mb,time_s\n" + "align,100,1\n" * 4500)
     [file] = printed("import", path, "--archive", archive)["files"]
     assert file["new"] == attempts(archive) == 4500
+
+
+@pytest.fixture
+def lines(tmp_path: Path) -> Path:
+    """60 attempts, the first in a category whose name is longer than PostgreSQL can index, and
+    one of a run whose name has a letter that it has no place for."""
+    valid = json.loads(line_of(entries()[0]))
+    long = "".join(Random(1).choices(ascii_letters, k=5000))
+    odd = [valid | {"category": long, "task": "long"}, valid | {"run": {"run_id": "a\0b"}}]
+    texts = [*map(json.dumps, odd), *map(line_of, entries()[:58])]
+    path = tmp_path / "attempts.jsonl"
+    path.write_text("".join(f"{text}\n" for text in texts))
+    return path
+
+
+@pytest.mark.parametrize("batch", [10, import_files.BATCH])
+def test_what_the_archive_refuses_is_skipped_and_told_and_the_others_are_recorded(
+    printed: Printed,
+    lines: Path,
+    new_database: Callable[[], str],
+    batch: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(import_files, "BATCH", batch)
+    archive = new_database()
+    [file] = printed("import", lines, "--archive", archive)["files"]
+    assert (file["taken"], file["new"], file["error"]) == (59, 59, None)
+    [(why, count)] = file["skipped"].items()
+    assert why.startswith("refused (of the first: The archive ")
+    assert why.endswith('for index "attempts_by_category")')
+    assert count == 1
+    assert attempts(archive) == 59
+
+
+def test_however_many_are_refused_one_reason_is_told(
+    lines: Path,
+    new_database: Callable[[], str],
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    first = json.loads(lines.read_text().partition("\n")[0])
+    more = [first | {"task": f"long-{n}", "category": f"{n}{first['category']}"} for n in range(30)]
+    with lines.open("a") as file:
+        file.writelines(f"{json.dumps(line)}\n" for line in more)
+    assert main(["import", str(lines), "--archive", new_database()]) == 0
+    told = capsys.readouterr().out.splitlines()[0]
+    assert "59 attempts, 59 of them new. Skipped: 31 × refused (of the first: " in told
+    assert told.count("×") == 1
+    assert caplog.text == ""
+
+
+def test_an_archive_that_fails_at_the_end_of_a_file_keeps_nothing_of_it(
+    trace: Path,
+    new_database: Callable[[], str],
+    refused: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import psycopg
+
+    archive = new_database()
+    open_archive(archive).close()
+    with psycopg.connect(archive, autocommit=True) as connection:
+        connection.execute(FULL)
+    monkeypatch.setattr(import_files, "BATCH", 50)
+    assert "cannot be used: the disk is full" in refused("import", trace, "--archive", archive)
+    assert attempts(archive) == 0
+
+
+FULL = """
+CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    IF (SELECT COUNT(*) FROM attempts) >= 100 THEN
+        RAISE EXCEPTION 'the disk is full' USING ERRCODE = 'disk_full';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER full_disk BEFORE INSERT ON attempts FOR EACH ROW EXECUTE FUNCTION refuse();
+"""
+"""After a hundred attempts the server behaves as if there were no room for more."""
