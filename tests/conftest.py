@@ -98,5 +98,25 @@ def new_database(postgres: str) -> Callable[[], str]:
     return make
 
 
+@pytest.fixture
+def new_role() -> Callable[[str, str], str]:
+    """Makes the address of a database for a role that has only these rights on its tables."""
+    import psycopg
+
+    def make(url: str, rights: str) -> str:
+        database = url.partition("?")[0].rpartition("/")[2]
+        name = f"{rights.replace(', ', '_').lower()}_in_{database}"
+        with psycopg.connect(url, autocommit=True) as connection:
+            for statement in (
+                "REVOKE CREATE ON SCHEMA public FROM PUBLIC",  # before version 15 all had it
+                f"CREATE ROLE {name} LOGIN",
+                f"GRANT {rights} ON ALL TABLES IN SCHEMA public TO {name}",
+            ):
+                connection.execute(statement.encode())
+        return url.replace("test@", f"{name}@", 1)
+
+    return make
+
+
 def _databases(start: Iterator[int] = count(0, 1000)) -> int:  # noqa: B008 - one for all tests
     return next(start)

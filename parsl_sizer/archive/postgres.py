@@ -66,24 +66,35 @@ class PostgresArchive(SqlArchive):
         self._connection.close()
 
     def _migrate(self) -> None:
+        """Bring the tables up to date; who finds them so needs no right to make any."""
         execute = self._connection.execute
+        if self._version() == VERSION:
+            return
         with self._connection.transaction():
             execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
-            execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
-            found = execute("SELECT version FROM schema_version").fetchone()
-            version = found[0] if found else 0
-            if version > VERSION:
-                raise ArchiveError(
-                    f"The archive {self._url} has version {version} of its tables, and this "
-                    f"version of parsl_sizer knows up to {VERSION}: please upgrade it."
-                )
-            if version == VERSION:
+            version = self._version()
+            if version == VERSION:  # another process was quicker
                 return
             for statements in MIGRATIONS[version:]:
                 for statement in statements:
                     execute(in_own_words(statement).encode())
+            execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
             execute("DELETE FROM schema_version")
             execute("INSERT INTO schema_version VALUES (%s)", [VERSION])
+
+    def _version(self) -> int:
+        """The version of the tables, 0 if there are none."""
+        execute = self._connection.execute
+        if execute("SELECT to_regclass('schema_version')").fetchone() == (None,):
+            return 0
+        found = execute("SELECT version FROM schema_version").fetchone()
+        version = int(found[0]) if found else 0
+        if version > VERSION:
+            raise ArchiveError(
+                f"The archive {self._url} has version {version} of its tables, and this "
+                f"version of parsl_sizer knows up to {VERSION}: please upgrade it."
+            )
+        return version
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[None]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from parsl_sizer.archive.base import Archive, ArchiveError, Query
+from parsl_sizer.archive.facts import facts
 from parsl_sizer.archive.memory import MemoryArchive
 from parsl_sizer.archive.postgres import PostgresArchive
 from parsl_sizer.archive.schema import VERSION
@@ -65,6 +66,34 @@ def test_postgres_is_shared_by_those_who_come_later(new_database: Callable[[], s
     assert other.record(entries(12)) == 2
     one.close()
     other.close()
+
+
+def test_who_may_only_read_reads(
+    new_database: Callable[[], str], new_role: Callable[[str, str], str]
+) -> None:
+    url = new_database()
+    owner = PostgresArchive(url)
+    owner.record(entries())
+    owner.close()
+    address = new_role(url, "SELECT")
+    reader = PostgresArchive(address)
+    assert len(list(reader.entries())) == 60
+    with pytest.raises(ArchiveError, match="permission denied"):
+        reader.record(entries(61))
+    reader.close()
+    assert (facts(address).attempts, facts(address).fault) == (60, None)
+
+
+def test_who_may_write_but_not_make_tables_writes(
+    new_database: Callable[[], str], new_role: Callable[[str, str], str]
+) -> None:
+    url = new_database()
+    PostgresArchive(url).close()
+    writer = PostgresArchive(new_role(url, "SELECT, INSERT"))
+    assert writer.record(entries()) == 60
+    with pytest.raises(ArchiveError, match="permission denied"):
+        writer.prune(["run-1"])
+    writer.close()
 
 
 def test_a_newer_postgres_is_left_alone(new_database: Callable[[], str]) -> None:

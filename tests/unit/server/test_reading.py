@@ -225,6 +225,19 @@ def test_an_archive_that_cannot_be_used_is_told(ask: Get, tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broken.sqlite3"]
 
 
+def test_an_archive_is_served_by_who_may_only_read_it(
+    ask: Get, new_database: Callable[[], str], new_role: Callable[[str, str], str]
+) -> None:
+    url = new_database()
+    owned = open_archive(url)
+    owned.record(entries())
+    owned.close()
+    app = App(new_role(url, "SELECT"), Guard())
+    assert len(ask(app, "/api/attempts").json["attempts"]) == 60
+    for address in ("/", "/runs/run-1", "/api/runs", "/api/runs/last"):
+        assert ask(app, address).status == 200
+
+
 def test_a_fault_of_ours_is_logged_and_not_shown(
     get: Get, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
