@@ -7,6 +7,7 @@ to write.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from http import HTTPStatus
@@ -106,7 +107,7 @@ class App:
         if not self._posting.acquire(timeout=PATIENCE_S):
             raise Refused(503, "Others are posting; try again in a minute.")
         try:
-            entries = entries_of(body)
+            entries = entries_of(body, time.time())
             with closing(open_archive(self._where, warn=log.warning)) as archive:
                 new = archive.record(entries)
         except base.Refused as refused:

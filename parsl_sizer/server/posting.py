@@ -17,9 +17,12 @@ LONGEST_NAME = 500
 """Letters of the id of a run, which is in addresses, and of a label's name."""
 DEEPEST = 20
 """Lists in lists in labels: what is read has to be written again."""
+AHEAD_S = 86_400.0
+"""So far the clocks of those who post may be ahead of ours. What ended in a thousand years would
+be the newest until then, and what is newest is learned from."""
 
 
-def entries_of(body: bytes) -> list[Entry]:
+def entries_of(body: bytes, now: float) -> list[Entry]:
     """The entries in what was posted; raises `Refused` with the line that is not one."""
     if body.count(b"\n") > MOST_LINES:
         raise Refused(413, f"No more than {MOST_LINES:,} lines can be posted at a time.")
@@ -29,7 +32,7 @@ def entries_of(body: bytes) -> list[Entry]:
             continue
         try:
             entry = taken(line)
-            _check(entry)
+            _check(entry, now)
         except BadLine as error:
             raise Refused(400, f"Line {number:,}: {error}. Nothing was recorded.") from None
         entries.append(entry)
@@ -38,11 +41,20 @@ def entries_of(body: bytes) -> list[Entry]:
     return entries
 
 
-def _check(entry: Entry) -> None:
+def _check(entry: Entry, now: float) -> None:
+    attempt = entry.outcome.attempt
+    for what, moment in (
+        ("started_at", entry.run.started_at),
+        ("submitted_at", attempt.task.submitted_at),
+        ("launched_at", attempt.launched_at),
+        ("ended_at", entry.outcome.ended_at),
+    ):
+        if moment > now + AHEAD_S:
+            raise BadLine(f"{what} is {moment:.15g}, more than a day ahead of the server's clock")
     name = entry.run.run_id
     if len(name) > LONGEST_NAME or not name.isprintable() or name in (".", ".."):
         raise BadLine(f"run_id is no name of at most {LONGEST_NAME} letters")
-    for labels in (entry.run.labels, entry.outcome.attempt.task.labels):
+    for labels in (entry.run.labels, attempt.task.labels):
         if any(len(name) > LONGEST_NAME for name in labels):
             raise BadLine(f"a label's name has more than {LONGEST_NAME} letters")
         if _is_deep(labels):

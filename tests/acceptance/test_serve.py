@@ -98,7 +98,7 @@ def filled(path: Path) -> Path:
             ttf=0.7,
             settled=lambda task, found=found: found.extend(task.outcomes),
         )
-        run = Run(name, 1.79e9 + number, user, workflow)
+        run = Run(name, 1.7e9 + number, user, workflow)
         archive.record([Entry(run, outcome) for outcome in found])
     archive.close()
     return path

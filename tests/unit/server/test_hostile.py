@@ -62,6 +62,7 @@ JSON = st.recursive(
 VALID = json.loads(line_of(entries()[8]))
 ODD = st.sampled_from(["<script>alert(1)</script>", "'\" onload=x", "\0", "\u202e", "&amp;"])
 AMOUNTS = st.floats(0, 1e18) | st.sampled_from([0, 1e18, 5e-324])
+MOMENTS = st.floats(0, 1.7e9) | st.sampled_from([0, 5e-324])
 KINDS = st.dictionaries(st.sampled_from(["cores", "memory", "disk", "gpus"]), AMOUNTS)
 TAKEN = st.fixed_dictionaries(
     {},
@@ -71,7 +72,8 @@ TAKEN = st.fixed_dictionaries(
         "number": st.integers(1, 10**6) | st.floats(1, 9),
         "ending": st.sampled_from(["done", "raised", "exhausted", "lost"]),
         "exhausted": st.lists(st.sampled_from(["memory", "disk"])),
-        **dict.fromkeys(("wall_s", "cpu_s", "submitted_at", "launched_at", "ended_at"), AMOUNTS),
+        **dict.fromkeys(("wall_s", "cpu_s"), AMOUNTS),
+        **dict.fromkeys(("submitted_at", "launched_at", "ended_at"), MOMENTS),
         **dict.fromkeys(("allocated", "peak", "requested"), KINDS),
         **dict.fromkeys(("why", "host", "node", "isolation", "command"), ODD),
         "labels": st.dictionaries(ODD, JSON),
@@ -82,7 +84,7 @@ TAKEN = st.fixed_dictionaries(
 RUNS = st.fixed_dictionaries(
     {"run_id": ODD | st.text(min_size=1, max_size=9)},
     optional={
-        "started_at": AMOUNTS,
+        "started_at": MOMENTS,
         **dict.fromkeys(("user", "workflow", "host", "source"), ODD),
         "versions": st.dictionaries(ODD, JSON),
         "labels": st.dictionaries(ODD | st.just("node_memory"), JSON),

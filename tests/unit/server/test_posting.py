@@ -17,6 +17,7 @@ from parsl_sizer.archive.lines import line_of
 from parsl_sizer.archive.open import Where, open_archive
 from parsl_sizer.server import app as app_module
 from parsl_sizer.server import posting, request
+from parsl_sizer.server.answer import Refused
 from parsl_sizer.server.app import App
 from parsl_sizer.server.guard import Guard
 from parsl_sizer.testing.archive_laws import entries
@@ -75,6 +76,7 @@ def test_empty_lines_and_other_ends_of_lines_are_no_fault(post: Post) -> None:
         (json.dumps(VALID | {"run": {"run_id": "a\0b"}}), "run_id is no name"),
         (json.dumps(VALID | {"run": {"run_id": ".."}}), "run_id is no name"),
         (json.dumps(VALID | {"labels": {"x" * 501: 1}}), "a label's name has more than"),
+        (json.dumps(VALID | {"ended_at": 1e18}), "Line 31: ended_at is 1e+18, more than a day ah"),
         (json.dumps(VALID)[:-1] + ',"labels":{"a":' + "[" * 50 + "]" * 50 + "}}", "lists in each"),
         (json.dumps(VALID)[:-1] + ',"labels":' + "[" * 10**5 + "]" * 10**5 + "}", "Line 31: not"),
         (b" " * (1 << 20) + b"{}", "Line 31: a line of 1,048,57"),
@@ -91,6 +93,22 @@ def test_one_bad_line_and_nothing_is_recorded(
     assert got.error.endswith(" Nothing was recorded.")
     assert len(got.error) < 400
     assert kept(archive) == before
+
+
+@pytest.mark.parametrize("name", ["submitted_at", "launched_at", "ended_at", "started_at"])
+def test_nothing_is_from_the_future_but_for_clocks_that_differ(name: str) -> None:
+    now = 1.8e9
+
+    def posted(moment: float) -> list[Entry]:
+        of_run = {name: moment} if name == "started_at" else {}
+        line = VALID | {name: moment, "run": VALID["run"] | of_run}
+        return posting.entries_of(json.dumps(line).encode(), now)
+
+    for moment in (0.0, now, now + 86_400):
+        assert len(posted(moment)) == 1
+    with pytest.raises(Refused, match=f"^Line 1: {name} is .*, more than a day ahead of the") as no:
+        posted(now + 86_401)
+    assert no.value.status == 400
 
 
 def test_what_the_archive_refuses_is_the_fault_of_who_posts(
