@@ -62,7 +62,7 @@ def _check(entry: Entry, now: float) -> None:
 
 
 def _is_deep(labels: Mapping[str, object]) -> bool:
-    level: list[object] = [labels]
+    level = list(labels.values())
     for _ in range(DEEPEST):
         level = [
             inner

@@ -111,6 +111,20 @@ def test_nothing_is_from_the_future_but_for_clocks_that_differ(name: str) -> Non
     assert no.value.status == 400
 
 
+def test_labels_hold_as_many_lists_in_each_other_as_is_said() -> None:
+    def posted(depth: int) -> list[Entry]:
+        nested: object = "deep"
+        for level in range(depth):
+            nested = {"in": nested} if level % 2 else [nested, 1]
+        line = VALID | {"labels": {"plain": 1, "nested": nested}}
+        return posting.entries_of(json.dumps(line).encode(), 1.8e9)
+
+    [entry] = posted(posting.DEEPEST)
+    assert "deep" in json.dumps(entry.outcome.attempt.task.labels["nested"])
+    with pytest.raises(Refused, match="holds more than 20 lists in each other"):
+        posted(posting.DEEPEST + 1)
+
+
 def test_what_the_archive_refuses_is_the_fault_of_who_posts(
     ask: Post, new_database: Callable[[], str], token: str
 ) -> None:
