@@ -152,4 +152,9 @@ def serve(command: argparse.ArgumentParser) -> None:
         help="who knows the token in this file may post outcomes (default: "
         "$PARSL_SIZER_TOKEN, else nobody may)",
     )
+    command.add_argument(
+        "--private",
+        action="store_true",
+        help="reading needs the token on this machine too, where others may be logged in",
+    )
     where(command)

@@ -6,6 +6,7 @@ import logging
 from argparse import Namespace
 
 from parsl_sizer.archive.open import shown
+from parsl_sizer.server.guard import is_local
 from parsl_sizer.server.serve import guard_for, serve, token_from
 
 from .archives import place
@@ -17,9 +18,10 @@ LOG = "%(asctime)s %(name)s: %(message)s"
 def run(arguments: Namespace) -> None:
     where = place(arguments)
     token = token_from(arguments.token_file)
-    guard = guard_for(arguments.host, arguments.allow_host or (), token)
+    names = arguments.allow_host or ()
+    guard = guard_for(arguments.host, names, token, is_private=arguments.private)
     logging.basicConfig(format=LOG)
-    if guard.reading_needs_token:
+    if not is_local(arguments.host):
         say("There is no encryption: whoever is between you and a reader can read all of it.")
 
     def ready(address: str) -> None:

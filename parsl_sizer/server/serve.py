@@ -46,13 +46,19 @@ def token_from(file: str | None) -> str | None:
         raise CannotServe(f"The token in {file} cannot be read: {reason}.") from None
 
 
-def guard_for(host: str, names: Iterable[str], token: str | None) -> Guard:
-    """Who is let in where the server listens at `host`, and is called by `names` besides."""
-    reading_needs_token = not is_local(host)
-    if reading_needs_token and token is None:
+def guard_for(
+    host: str, names: Iterable[str], token: str | None, *, is_private: bool = False
+) -> Guard:
+    """Who is let in where the server listens at `host`, and is called by `names` besides.
+
+    Where others can reach it, and where `is_private`, reading needs the token.
+    """
+    if token is None and not is_local(host):
         raise CannotServe(f"{host} can be reached by others, so that a token is needed: {HOW}.")
+    if token is None and is_private:
+        raise CannotServe(f"--private needs a token: {HOW}.")
     called = frozenset(name.lower() for name in (host, *names))
-    return Guard(LOCAL | called, token, reading_needs_token)
+    return Guard(LOCAL | called, token, is_private or not is_local(host))
 
 
 def serve(

@@ -84,6 +84,7 @@ def serving(archive: Path, *options: str, ends_by: int = signal.SIGTERM) -> Iter
     assert (process.returncode, out) == (0, "")
     assert "Traceback" not in error
     assert "ResourceWarning" not in error
+    assert "no encryption" not in error  # nobody is between this machine and itself
 
 
 def filled(path: Path) -> Path:
@@ -167,6 +168,18 @@ def test_an_export_is_posted_from_another_machine(tmp_path: Path) -> None:
                 assert answer.code == status
                 answer.read()
         assert [line["attempts"] for line in json.loads(server.get("api/runs"))["runs"]] == [count]
+
+
+def test_what_is_private_is_read_with_the_token_only(tmp_path: Path) -> None:
+    with serving(filled(tmp_path / "archive.sqlite3"), "--private") as server:
+        said = {"Authorization": f"Bearer {TOKEN}"}
+        assert len(json.loads(server.get("api/runs", **said))["runs"]) == len(RUNS)
+        for path in ("", "api/runs", "runs/run-1"):
+            with pytest.raises(HTTPError) as caught:
+                server.get(path)
+            with caught.value as answer:
+                assert answer.code == 401
+                assert b"run-1" not in answer.read()
 
 
 def test_far_too_much_is_refused_before_it_is_sent(server: Server) -> None:

@@ -38,6 +38,7 @@ def test_by_default_it_is_for_this_machine_only() -> None:
     arguments = command_line().parse_args(["serve"])
     assert (arguments.host, arguments.port) == ("127.0.0.1", 8421)
     assert arguments.token_file is None
+    assert not arguments.private
 
 
 def test_the_token_is_in_a_file_or_in_the_surroundings(
@@ -79,6 +80,13 @@ def test_where_others_can_reach_it_a_token_is_needed(host: str, refused: Refused
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.0.0.2"])
 def test_on_this_machine_reading_needs_none(host: str) -> None:
     assert not guard_for(host, (), None).reading_needs_token
+
+
+def test_where_others_are_logged_in_reading_can_need_the_token_too(refused: Refused) -> None:
+    assert "--private needs a token: start parsl-sizer serve with --tok" in refused("--private")
+    guard = guard_for("127.0.0.1", (), "a-token-for-tests-only", is_private=True)
+    assert guard.reading_needs_token
+    assert guard.names == LOCAL
 
 
 def test_a_port_that_is_taken_is_told(refused: Refused) -> None:
