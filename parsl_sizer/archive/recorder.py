@@ -63,6 +63,7 @@ class Recorder:
         self._is_closing = threading.Event()
         self._archive: Archive | None = None
         self._try_at = 0.0
+        self._fault = ""
         self._lost = 0
         self._set_aside: set[Path] = set()
         self._has_replaced = False
@@ -119,7 +120,9 @@ class Recorder:
                 continue
             except ArchiveError as error:
                 self._let_go()
-                self._try_at = time.monotonic() + AGAIN_S
+                now = time.monotonic()
+                if now >= self._try_at:  # so that it was tried
+                    self._try_at, self._fault = now + AGAIN_S, str(error)
                 if not is_last and len(self._waiting) < self._most // 2:
                     return
                 self._keep_aside(batch, error)
@@ -145,7 +148,7 @@ class Recorder:
         """Set a damaged archive aside, once; if it is damaged again, it is not used again."""
         archive = self._let_go()
         if self._has_replaced or not isinstance(archive, SqliteArchive):
-            self._try_at = math.inf
+            self._give_up(error)
             return
         self._has_replaced = True
         try:
@@ -153,8 +156,10 @@ class Recorder:
             if aside is not None:
                 self._warn(f"{error} It is kept as {aside}, and a new one is begun.")
         except ArchiveError as fault:
-            self._warn(str(fault))
-            self._try_at = math.inf
+            self._give_up(fault)
+
+    def _give_up(self, fault: ArchiveError) -> None:
+        self._try_at, self._fault = math.inf, f"{fault} This run does not use it again."
 
     def _places(self) -> range:
         return range(min(BATCH, len(self._waiting)))
@@ -165,7 +170,7 @@ class Recorder:
         if self._archive is None:
             is_last = self._is_closing.is_set() and self._try_at < math.inf
             if time.monotonic() < self._try_at and not is_last:
-                raise ArchiveError("It could not be used just now.")
+                raise ArchiveError(self._fault)
             self._archive = open_archive(self.where, warn=self._warn)
         return self._archive
 

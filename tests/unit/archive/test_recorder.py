@@ -327,6 +327,72 @@ def test_one_that_turns_out_to_be_damaged_is_replaced_while_the_run_lasts(
     assert aside.stat().st_size >= len(content)
 
 
+def test_one_that_is_damaged_again_is_not_used_again(
+    path: Path, recorded: Callable[..., None], said: list[str]
+) -> None:
+    recorded(5000)
+    broken = path.read_bytes()[:4096].ljust(path.stat().st_size, b"\x55")
+    path.write_bytes(broken)
+    made = Recorder(path, RUN, warn=said.append, every_s=0.01, most=2)
+    made.start()
+    made.record(outcome(1))
+    until(lambda: is_there(path, 1))
+    for file in path.parent.glob(f"{path.name}*"):
+        file.rename(file.with_name(f"old-{file.name}"))
+    path.write_bytes(broken)
+    made.record(outcome(2))
+    until(lambda: len(said) == 2)
+    path.unlink()
+    made.record(outcome(3))
+    made.close()
+    assert not path.exists()
+    assert "a new one is begun" in said[0]
+    assert f"The archive {path} is damaged: " in said[1]
+    assert "This run does not use it again. What this run did is kept in " in said[1]
+    adds_up(Spool.beside(path).folder / "run-1.jsonl", path, 2)
+    assert tasks_in(path) == [2, 3]
+
+
+def test_of_one_that_cannot_be_used_just_now_it_is_told_why(
+    path: Path,
+    recorded: Callable[..., None],
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    recorded(3)
+    monkeypatch.setattr("parsl_sizer.archive.sqlite.BUSY_S", 0.1)
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("BEGIN EXCLUSIVE")
+    made = Recorder(path, Run("run-2"), warn=said.append, most=4)
+    for number in range(3):
+        made.record(outcome(number))
+        made._flush()
+    holder.execute("ROLLBACK")
+    holder.close()
+    [text] = said
+    assert text.startswith(f"The archive {path} cannot be used: database is locked. What this run")
+    made.start()
+    made.close()
+    assert tasks_in(path) == [0, 0, 1, 1, 2, 2]
+
+
+def test_one_that_could_not_be_used_is_tried_again_while_the_run_lasts(
+    path: Path,
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recorder, "AGAIN_S", 0.1)
+    path.parent.write_text("a file, where a folder is to be")
+    made = Recorder(path, RUN, warn=said.append, every_s=0.01)
+    made.start()
+    made.record(outcome(1))
+    until(lambda: made._try_at > 0)
+    path.parent.unlink()
+    until(lambda: is_there(path, 1))
+    made.close()
+    assert not said
+
+
 @pytest.mark.parametrize("is_renamed", [True, False])
 def test_one_that_is_moved_or_removed_while_the_run_lasts_is_begun_again(
     path: Path, said: list[str], is_renamed: bool
