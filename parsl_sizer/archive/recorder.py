@@ -96,6 +96,7 @@ class Recorder:
                 self._keep_aside(left, late, is_away=True)
             else:
                 self._warn(str(late))
+            self._tell_lost()
 
     def _run(self) -> None:
         with self._stack:
@@ -238,9 +239,14 @@ class Recorder:
                 merged(self._spool, self._opened(), own=self.run.run_id)
         except Exception as error:
             self._warn(f"{error} What is in {self._spool and self._spool.folder} is added later.")
-        if self._lost:
-            self._warn(f"{self._lost:,} outcomes of this run were not recorded.")
+        self._tell_lost()
         self._let_go()
+
+    def _tell_lost(self) -> None:
+        """Say how many are lost, each of them once."""
+        lost, self._lost = self._lost, 0
+        if lost:
+            self._warn(f"{lost:,} outcomes of this run were not recorded.")
 
     def _let_go(self) -> Archive | None:
         """Close the archive, if one is open; which one that was."""
