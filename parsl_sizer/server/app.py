@@ -76,8 +76,11 @@ class App:
         except Exception:
             log.exception("A request could not be answered.")
             status, sentence, headers = 500, FAILED, ()
-        is_api = str(environ.get("PATH_INFO", "")).startswith(API)
-        told = json_answer({"error": sentence}) if is_api else page(error_page(status, sentence))
+        path = str(environ.get("PATH_INFO", ""))
+        if path.startswith(API):
+            told = json_answer({"error": sentence})
+        else:
+            told = page(error_page(status, sentence, path))
         return told._replace(status=status, headers=headers)
 
     def _act(self, request: Request, environ: WSGIEnvironment) -> Answer:

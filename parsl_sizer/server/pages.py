@@ -59,9 +59,9 @@ def runs_page(
     return _page("Runs", f"<h1>Runs</h1>{lead}", search + runs)
 
 
-def error_page(status: int, sentence: str) -> str:
-    """What went wrong, in a sentence."""
-    back = paragraph('<a href="/">All runs</a>')
+def error_page(status: int, sentence: str, path: str) -> str:
+    """What went wrong at an address, in a sentence."""
+    back = paragraph(f'<a href="{_way_back(path)}">All runs</a>')
     return _page(f"Error {status}", f"<h1>Error {status}</h1>", paragraph(escape(sentence)) + back)
 
 
@@ -75,6 +75,17 @@ def _page(title: str, head: str, body: str) -> str:
         f"<body><header>{head}</header><main>{body}</main>"
         "<footer><p>Made by parsl-sizer serve.</p></footer></body></html>\n"
     )
+
+
+def _way_back(path: str) -> str:
+    """From an address to all runs: a proxy may show them in a folder that is not known here.
+
+    >>> _way_back("/"), _way_back("/runs/a/b"), _way_back("/some/where/else")
+    ('./', '../', '../../')
+    """
+    # The id of a run is one part of its address, whatever it holds: in links / is %2F.
+    depth = 1 if path.startswith("/runs/") else path.count("/") - 1
+    return "../" * depth or "./"
 
 
 def _form(asked: Mapping[str, Sequence[str]]) -> str:

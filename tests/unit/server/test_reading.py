@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urljoin
 from wsgiref.util import setup_testing_defaults
 from wsgiref.validate import validator
 
@@ -185,6 +186,22 @@ def test_what_is_not_there_is_told(get: Get, address: str, status: int) -> None:
         assert got.error
     else:
         assert f"<h1>Error {status}</h1>" in got.text
+
+
+@pytest.mark.parametrize("folder", ["", "/team/sizes"])
+@pytest.mark.parametrize(
+    "address", ["/?last=0", "/nothing", "/runs/none", "/runs/", "/runs/a%2Fb", "/a/b/c", "/%FF"]
+)
+def test_a_page_that_tells_of_an_error_leads_to_all_runs(
+    get: Get, address: str, folder: str
+) -> None:
+    """Also where a proxy shows them in a folder of its own, which the server does not know of."""
+    path, _, query = address.partition("?")
+    decoded = unquote(path, encoding="latin-1")
+    text = get(f"{decoded}?{query}").text
+    [link] = re.findall('<a href="([^"]*)">All runs</a>', text)
+    page = f"https://sizes.example.org{folder}"
+    assert urljoin(f"{page}{address}", link) == f"{page}/"
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", ""])
