@@ -35,7 +35,7 @@ class Facts:
     waiting: tuple[str, ...] = ()
     """Files that are still to be put into it."""
     bad: tuple[str, ...] = ()
-    """Files of lines that could not be."""
+    """Files of lines that were not taken: they cannot be read, or are refused."""
     damaged: tuple[str, ...] = ()
     """Archives that were found damaged, and set aside."""
 

@@ -116,7 +116,7 @@ def about_archive(found: Facts | None) -> list[str]:
         )
     for paths, what in (
         (found.waiting, "waits to be merged into it, by the next run that ends or by import"),
-        (found.bad, "has lines that could not be read"),
+        (found.bad, "has lines that were not taken: they cannot be read, or are refused"),
         (found.damaged, "is an archive that was found damaged, and set aside"),
     ):
         told += [f"{path} {what}." for path in paths]

@@ -73,7 +73,7 @@ def test_what_waits_beside_it_is_told(archive: Path) -> None:
     _, *told = about_archive(found)
     assert told == [
         f"{waiting} waits to be merged into it, by the next run that ends or by import.",
-        f"{bad} has lines that could not be read.",
+        f"{bad} has lines that were not taken: they cannot be read, or are refused.",
         f"{damaged} is an archive that was found damaged, and set aside.",
     ]
 
