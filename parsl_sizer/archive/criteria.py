@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 from parsl_sizer.model import Kind, parse_amount
@@ -86,9 +86,19 @@ def _bytes(text: str) -> float:
     return parse_amount(Kind.MEMORY, text)
 
 
-def label(text: str) -> tuple[str, str]:
-    """A label's name and its value."""
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise ValueError(f"{text!r} is not of the form NAME=VALUE")
-    return name.strip(), value
+def labels(texts: Iterable[str]) -> dict[str, str]:
+    """The values of labels, by their names.
+
+    >>> labels(["sample=S1", "formula=a=b"])
+    {'sample': 'S1', 'formula': 'a=b'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not equals or not name:
+            raise ValueError(f"{text!r:.60} is not of the form NAME=VALUE")
+        if found.setdefault(name, value) != value:
+            values = f"{found[name]!r:.60} and {value!r:.60}"
+            raise ValueError(f"{name!r:.60} is given two values, {values}")
+    return found

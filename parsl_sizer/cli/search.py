@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from argparse import Namespace
+from collections.abc import Sequence
 
+from parsl_sizer.archive import criteria
 from parsl_sizer.archive.base import Query
-from parsl_sizer.model import Ending
+from parsl_sizer.model import Ending, SizerError
 
 from . import values
 
@@ -38,9 +40,8 @@ def add_options(command: argparse.ArgumentParser, *, last: int | None) -> None:
         "--label",
         dest="labels",
         action="append",
-        type=values.label,
         metavar="NAME=VALUE",
-        help="with this label, of the task or of its run; may be repeated",
+        help="with this label, of the task or of its run; may be repeated for other labels",
     )
     command.add_argument(
         "--since",
@@ -99,13 +100,20 @@ def query_of(arguments: Namespace) -> Query:
         host=arguments.host,
         source=arguments.source,
         endings=tuple(Ending(name) for name in arguments.endings or ()),
-        labels=dict(arguments.labels or ()),
+        labels=_labels(arguments.labels or ()),
         since=arguments.since,
         until=arguments.until,
         memory=arguments.memory or (None, None),
         wall_s=arguments.wall_s or (None, None),
         last=arguments.last,
     )
+
+
+def _labels(texts: Sequence[str]) -> dict[str, str]:
+    try:
+        return criteria.labels(texts)
+    except ValueError as error:
+        raise SizerError(f"--label: {error}.") from None
 
 
 def query_of_runs(arguments: Namespace) -> Query:

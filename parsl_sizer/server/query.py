@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 from parsl_sizer.archive.base import Query
-from parsl_sizer.archive.criteria import label, memory_range, moment, time_range
+from parsl_sizer.archive.criteria import labels, memory_range, moment, time_range
 from parsl_sizer.model import Ending
 
 from .answer import Refused
@@ -21,6 +21,7 @@ NAMES = (
 )
 """All that can be looked for, named as the options of ``parsl-sizer history``."""
 T = TypeVar("T")
+V = TypeVar("V")
 
 
 class Limit(NamedTuple):
@@ -44,7 +45,7 @@ def query_of(text: str, limit: Limit) -> Query:
         host=alone.get("host"),
         source=alone.get("source"),
         endings=tuple(_read("ending", value, _ending) for value in found.get("ending", ())),
-        labels=dict(_read("label", value, label) for value in found.get("label", ())),
+        labels=_read("label", found.get("label", []), labels),
         since=_one("since", alone, moment),
         until=_one("until", alone, moment),
         memory=_one("memory", alone, memory_range) or (None, None),
@@ -80,7 +81,7 @@ def _one(name: str, found: Mapping[str, str], read: Callable[[str], T]) -> T | N
     return _read(name, found[name], read) if name in found else None
 
 
-def _read(name: str, value: str, read: Callable[[str], T]) -> T:
+def _read(name: str, value: V, read: Callable[[V], T]) -> T:
     try:
         return read(value)
     except ValueError as error:

@@ -45,6 +45,7 @@ def archive(tmp_path: Path) -> Path:
         ("--source nextflow", Query(source="nextflow")),
         ("--ending lost", Query(endings=(Ending.LOST,))),
         ("--ending lost --ending done", Query(endings=(Ending.LOST, Ending.DONE))),
+        ("--label sample=2 --label sample=2", Query(labels={"sample": "2"})),
         ("--label sample=2 --label campaign=0", Query(labels={"sample": "2", "campaign": "0"})),
         (
             "--since 1970-01-01T00:05:10Z --until 1970-01-01T00:05:20Z",
@@ -141,7 +142,8 @@ def test_an_archive_that_is_not_there_is_told(
         ("--memory 4GB..1GB", "'4GB..1GB' is a range that begins after its end"),
         ("--memory 1s..2s", "memory='1s' is not an amount"),
         ("--time 1GB..", "'1GB' is not a duration; write it like 30s"),
-        ("--label sample", "'sample' is not of the form NAME=VALUE"),
+        ("--label sample", "--label: 'sample' is not of the form NAME=VALUE"),
+        ("--label a=1 --label a=2", "--label: 'a' is given two values, '1' and '2'"),
         ("--ending badly", "invalid choice: 'badly'"),
         ("--last 0", "'0' is not a whole number, 1 or more"),
     ],

@@ -149,6 +149,7 @@ def test_a_list_says_whether_it_is_all(get: Get, monkeypatch: pytest.MonkeyPatch
         ("time=2h..1h", "time: '2h..1h' is a range that begins after its end."),
         ("ending=well", "ending: 'well' is none of done, raised, exhausted, lost."),
         ("label=x", "label: 'x' is not of the form NAME=VALUE."),
+        ("label=a=1&label=b=1&label=a=2", "label: 'a' is given two values, '1' and '2'."),
         ("user=a&user=b", "user is there 2 times, and can be there once."),
         ("user=%FF", "not UTF-8"),
         ("user=\xff", "not UTF-8"),
