@@ -43,11 +43,7 @@ class Spool:
         """Write entries to the end of a file of this run's own, for good."""
         self._make()
         path = self.folder / f"{safe(name)}{suffix}"
-        text = "".join(f"{line_of(entry)}\n" for entry in entries)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        _write(path, "".join(f"{line_of(entry)}\n" for entry in entries))
         return path
 
     def merge(self, archive: Archive, *, own: str | None = None) -> int:
@@ -106,15 +102,16 @@ class Spool:
                 try:
                     batch.append(entry_of(line))
                 except BadLine:  # the last one of a run that was killed, say
-                    bad.append(line)
+                    bad.append(line if line.endswith("\n") else f"{line}\n")
                     continue
                 if len(batch) >= BATCH:
                     new += self._put(batch, archive, bad)
                     batch = []
         new += self._put(batch, archive, bad)
         if bad:
-            aside = path.with_suffix(BAD)
-            aside.write_text("".join(bad), encoding="utf-8")
+            # A new name: who was killed here may have left such a file, and somebody mended it.
+            aside = path.with_name(f"{path.stem}-{os.urandom(4).hex()}{BAD}")
+            _write(aside, "".join(bad))
             logger.warning(
                 "%s lines of %s are no entries or refused; they are kept in %s",
                 len(bad),
@@ -134,6 +131,18 @@ class Spool:
     def _alone(self) -> Iterator[bool]:
         with (self.folder / "merging").open("w") as lock:
             yield not _is_locked(lock)
+
+
+def _write(path: Path, lines: str) -> None:
+    """Write lines to the end of a file, for good."""
+    with path.open("a+b") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":  # half a line, of when the disk was full
+                file.write(b"\n")
+        file.write(lines.encode())
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def merged(spool: Spool, archive: Archive, own: str | None = None) -> int:

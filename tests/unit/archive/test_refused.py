@@ -164,3 +164,53 @@ def test_an_archive_that_is_away_is_not_asked_for_the_halves() -> None:
     with pytest.raises(ArchiveError, match="away"):
         put(write, [Entry(RUN, outcome(number)) for number in range(8)])
     assert calls == [8]
+
+
+@pytest.fixture
+def beside(tmp_path: Path) -> Spool:
+    """What a run that was killed has left: one outcome that is refused, and half a line."""
+    spool = Spool.beside(tmp_path / "archive.sqlite3")
+    file = spool.append("killed", [Entry(RUN, outcome(1)), Entry(Run("run-\udce9"), outcome(7))])
+    with file.open("a") as handle:
+        handle.write('{"run": {"run_id": "kil')
+    return spool
+
+
+def bad_in(spool: Spool) -> list[Path]:
+    return sorted(spool.folder.glob("*.bad"))
+
+
+def test_half_a_line_costs_no_other_that_is_set_aside_with_it(
+    beside: Spool, tmp_path: Path
+) -> None:
+    archive = open_archive(tmp_path / "archive.sqlite3")
+    assert beside.merge(archive) == 1
+    archive.close()
+    [file] = bad_in(beside)
+    half, whole = file.read_text().splitlines()
+    assert half == '{"run": {"run_id": "kil'
+    assert json.loads(whole)["task"] == 7
+
+
+def test_half_a_line_on_a_disk_that_was_full_costs_not_the_next(
+    beside: Spool, tmp_path: Path
+) -> None:
+    beside.append("killed", [Entry(RUN, outcome(2))])
+    archive = open_archive(tmp_path / "archive.sqlite3")
+    assert beside.merge(archive) == 2
+    archive.close()
+    assert tasks_in(tmp_path / "archive.sqlite3") == {1, 2}
+
+
+def test_what_was_set_aside_before_is_not_written_over(beside: Spool, tmp_path: Path) -> None:
+    """Such as by a process that was killed before it removed what it had merged."""
+    waiting = beside.folder / "killed.jsonl"
+    waiting.rename(beside.folder / "killed-0142a277.merging")
+    before = beside.folder / "killed-0142a277.bad"
+    before.write_text("mended meanwhile\n")
+    archive = open_archive(tmp_path / "archive.sqlite3")
+    assert beside.merge(archive) == 1
+    archive.close()
+    assert before.read_text() == "mended meanwhile\n"
+    [other] = [file for file in bad_in(beside) if file != before]
+    assert len(other.read_text().splitlines()) == 2
