@@ -82,8 +82,11 @@ class Words(NamedTuple):
 
 
 def log_scale(values: Sequence[float]) -> Scale:
-    """A scale on which all the values have their place, with some room at both ends."""
-    known = [value for value in values if value > 0]
+    """A scale on which all amounts of bytes have their place, with some room at both ends.
+
+    What is less than one has its place with one: somebody may have reported next to nothing.
+    """
+    known = [value for value in values if value >= 1.0]
     least, most = min(known, default=1.0), max(known, default=1.0)
     room = max((most / least) ** 0.04, 1.02)
     return Scale(least / room, most * room, is_log=True)

@@ -182,7 +182,13 @@ def test_labels_of_lines_have_rows_of_their_own() -> None:
     assert len({row for across, row in rows if float(across) < 10}) == 3
 
 
-@pytest.mark.parametrize("scale", [Scale(0.0, 1.0), Scale(3.0, 3.1), Scale(1e6, 7e11, is_log=True)])
+@pytest.mark.parametrize(
+    "scale",
+    [
+        *(Scale(0.0, 1.0), Scale(3.0, 3.1), Scale(1e6, 7e11, is_log=True)),
+        *(log_scale([5e-324, 1e18]), log_scale([0.0, 5e-324])),
+    ],
+)
 def test_an_axis_has_a_few_round_numbers(scale: Scale) -> None:
     found: list[Any] = round_numbers(scale)
     assert 2 <= len(found) <= 5
