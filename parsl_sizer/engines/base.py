@@ -115,6 +115,10 @@ class Engine(ABC):
         future: Future[Any] = self.inner.submit(packed, specification, Plain(order), buffer)
         return future
 
+    def is_unequipped(self, call: Future[Any]) -> bool:
+        """Whether a worker could not even unpack a call that has failed: it has not got ours."""
+        return False
+
     def unsized(
         self, specification: Mapping[str, object], given: Mapping[str, object]
     ) -> dict[str, object]:

@@ -130,12 +130,19 @@ class HighThroughput(Engine):
         inner.validate_resource_spec(specification)
         # Parsl pickles arguments with dill, which is written in Python: for plain values
         # pickle gives the same in a tenth of the time, and dill reads it.
+        is_light = self._is_equipped
+        function = serialize(travel.run_packed_light if is_light else travel.run_packed)
         args = DillSerializer.identifier + b"\n" + pickle.dumps((order, buffer))
         context = {"resource_spec": specification} if specification else {}
-        function = serialize(travel.run_packed_light if self._is_equipped else travel.run_packed)
         payload = pack_buffers([function, args, NO_KWARGS])
         future: Future[Any] = inner.submit_payload(context, payload)
+        future.is_light = is_light  # type: ignore[attr-defined]
         return future
+
+    def is_unequipped(self, call: Future[Any]) -> bool:
+        # What the user's own code raises comes in a report.
+        is_light = getattr(call, "is_light", False)
+        return is_light and isinstance(call.exception(), (ImportError, AttributeError))
 
     def priority(self, given: Mapping[str, object]) -> float:
         return -super().priority(given)  # there the lowest number is first

@@ -93,6 +93,7 @@ class Call:
             "sandbox": engine.sandbox,
             "env": _told(task.requested.get(Kind.CORES)),
             "codec": CODEC,
+            "package": travel.package(),
             "claim": claim,
             "series": SERIES,
             "shared_process": not engine.measures,
