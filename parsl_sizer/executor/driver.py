@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -189,13 +188,15 @@ class Driver:
     def _run(self) -> None:
         try:
             while True:
-                message = None
-                with suppress(Empty):
+                try:
                     message = self._inbox.get(timeout=TICK_S)
-                if message is not None:
+                except Empty:
+                    pass
+                else:
                     message()
-                if time.monotonic() >= self._tick_at:
-                    self._tick_at = time.monotonic() + TICK_S
+                now = time.monotonic()
+                if now >= self._tick_at:
+                    self._tick_at = now + TICK_S
                     self._look_around()
                 if not self._inbox.qsize():
                     self._update_demand()

@@ -118,8 +118,8 @@ def _packed(outcome: Outcome) -> bytes:
     allocation, peak = outcome.attempt.allocation, outcome.usage.peak
     return _RECORD.pack(
         _ENDINGS.index(outcome.ending),
-        *(allocation.get(kind, math.nan) for kind in _KINDS),
-        *(peak.get(kind, math.nan) for kind in _KINDS),
+        *[allocation.get(kind, math.nan) for kind in _KINDS],
+        *[peak.get(kind, math.nan) for kind in _KINDS],
         outcome.usage.wall_s,
     )
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from parsl_sizer.model import Amounts, Kind, Node, Resources, exceeded
 
@@ -27,12 +28,17 @@ Demand = tuple[tuple[Kind, int], ...]
 
 
 def demand(amounts: Amounts) -> Demand:
-    """The amounts in units, rounded up.
+    """The amounts in units, rounded up; many tasks ask for the same.
 
     >>> demand({Kind.CORES: 0.5, Kind.MEMORY: 0.0})
     ((<Kind.CORES: 'cores'>, 576460752303423488),)
     """
-    return tuple((kind, -_units(-float(amount))) for kind, amount in amounts.items() if amount)
+    return _demand(tuple(amounts.items()))
+
+
+@lru_cache(maxsize=1024)
+def _demand(amounts: tuple[tuple[Kind, float], ...]) -> Demand:
+    return tuple((kind, -_units(-float(amount))) for kind, amount in amounts if amount)
 
 
 def _units(amount: float) -> int:
@@ -197,6 +203,8 @@ class Ledger:
         `above` in its order, then those with most memory. While no node is here the
         last that was stands in, as blocks come back the way they went.
         """
+        if not above and len(self._shapes) == 1:
+            return next(iter(self._shapes))
         shapes = [
             shape
             for shape in self._shapes

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from parsl_sizer.model import (
     Amounts,
@@ -53,8 +54,8 @@ claimed by who waits is missed by others."""
 BRISK_S = 0.01
 """Of tasks that take less than this on average..."""
 KNOWN, SAMPLE = 200, 8
-"""...once so many are known, every so-many-th is learned from, and sizes are shared until
-then: more would take longer than the tasks do."""
+"""...once so many are known, every so-many-th is learned from, and a size is shared by all
+until there is news: more would take longer than the tasks do."""
 SHORTEST_S = 0.002
 """What a task takes an engine at least, whatever it does."""
 
@@ -76,6 +77,16 @@ class _Job:
     """Its place in the queue's order."""
     unlimited: bool = False
     """Its next attempt has all of a node and no limit: nothing else is left to try."""
+
+
+class _Shared(NamedTuple):
+    """What the next tasks of a category get that are over in a moment."""
+
+    proposal: Proposal
+    good_for: float
+    """How many lessons the category may have."""
+    changes: int
+    """How many changes the ledger had seen."""
 
 
 class Sizer:
@@ -138,7 +149,7 @@ class Sizer:
         self._long_ones = 1.0
         self._ledger.let_wait(0)
         self._is_brisk = False
-        self._latest: dict[str, tuple[int, int, Proposal]] = {}
+        self._shared: dict[str, _Shared] = {}
 
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take an event in; what is to be done about it, in order."""
@@ -218,9 +229,10 @@ class Sizer:
         lessons = self._lessons.get(category, 0)
         if _plausible(outcome, capacity):
             self._lessons[category] = lessons + 1
-            if not (
-                self._is_brisk and lessons % SAMPLE and lessons > KNOWN and _is_no_news(outcome)
-            ):
+            is_news = outcome.ending is not Ending.DONE or outcome.overran
+            if is_news:
+                self._shared.pop(category, None)
+            if is_news or not self._is_brisk or lessons <= KNOWN or not lessons % SAMPLE:
                 self._categories.learn(outcome)
             return
         self.rejected += 1
@@ -346,14 +358,15 @@ class Sizer:
         if not self._is_brisk or task.features or task.requested:
             proposal = self._categories.propose(task, (), largest)
             return proposal if proposal is None else _as_requested(task, proposal, largest)
-        lessons, changes = self._lessons.get(task.category, 0) // SAMPLE, self._ledger.changes
-        latest = self._latest.get(task.category)
-        if latest is None or latest[:2] != (lessons, changes):
+        lessons, changes = self._lessons.get(task.category, 0), self._ledger.changes
+        shared = self._shared.get(task.category)
+        if shared is None or lessons > shared.good_for or changes != shared.changes:
             proposal = self._categories.propose(task, (), largest)
             if proposal is None:
                 return None
-            self._latest[task.category] = latest = lessons, changes, proposal
-        return latest[2]
+            shared = _Shared(proposal, max(lessons * NEWS, lessons + SAMPLE - 1), changes)
+            self._shared[task.category] = shared
+        return shared.proposal
 
     @property
     def largest(self) -> Resources | None:
@@ -399,11 +412,6 @@ class Sizer:
         return Proposal(amounts, waiting.why)
 
 
-def _is_no_news(outcome: Outcome) -> bool:
-    """Whether a task did what was expected of it."""
-    return outcome.ending is Ending.DONE and not outcome.overran
-
-
 def _as_requested(task: TaskInfo, proposal: Proposal, largest: Resources) -> Proposal:
     """The proposal, and of the kinds that it leaves out what the user asked for."""
     unsized = [kind for kind in task.requested if kind not in proposal.amounts]
@@ -444,6 +452,8 @@ def _ran_out_at(outcomes: Sequence[Outcome]) -> Amounts:
 
 def _controlled(outcome: Outcome) -> Outcome:
     """The outcome without the exhausted kinds of which the attempt was allocated nothing."""
+    if not outcome.exhausted:
+        return outcome
     allocation = outcome.attempt.allocation
     kinds = frozenset(kind for kind in outcome.exhausted if kind in allocation)
     return outcome if kinds == outcome.exhausted else replace(outcome, exhausted=kinds)
