@@ -74,19 +74,22 @@ class CategoryCost:
         for kind, use in self.kinds.items():
             self._add(kind, use, outcomes, node)
 
-    def _add(self, kind: Kind, use: Use, outcomes: Sequence[Outcome], node: Amounts) -> None:
-        last = outcomes[-1]
+    @staticmethod
+    def _add(kind: Kind, use: Use, outcomes: Sequence[Outcome], node: Amounts) -> None:
+        whole = given = node.get(kind, 0.0)
         for outcome in outcomes:
-            given = outcome.attempt.allocation.get(kind, node.get(kind, 0.0))
+            given = outcome.attempt.allocation.get(kind, whole)
             use.allocated += given * outcome.usage.wall_s
-        peak = last.usage.peak.get(kind)
-        use.whole += node.get(kind, 0.0) * last.usage.wall_s
+        last = outcomes[-1]
+        usage = last.usage
+        use.whole += whole * usage.wall_s
+        peak = usage.peak.get(kind)
         if peak is None or last.ending is not Ending.DONE:
             return
         use.measured += 1
-        use.used += peak * last.usage.wall_s
+        use.used += peak * usage.wall_s
         use.largest = max(use.largest, peak)
-        use.sizes += last.attempt.allocation.get(kind, node.get(kind, 0.0))
+        use.sizes += given
         use.peaks += peak
 
 
