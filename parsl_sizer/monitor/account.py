@@ -28,7 +28,6 @@ class Tidiness:
 
     def __init__(self) -> None:
         self.home = working_folder()
-        self.own_highest = probe.OwnHighest()
         self.last = probe.memory()
         self.read_at = time.perf_counter()
         self.fresh = self.settled = self.last.held if self.last else 0
@@ -65,7 +64,7 @@ class Account:
 
     def __init__(self, tidiness: Tidiness) -> None:
         self._tidiness = tidiness
-        self._forgets = tidiness.own_highest.forget()
+        self._forgets = probe.forget_highest()
         self._own = None if tidiness.last else resource.getrusage(resource.RUSAGE_SELF)
         self._cpu_s = time.process_time()
         self._began = time.perf_counter()

@@ -123,34 +123,6 @@ def forget_highest(pid: int | str = "self") -> bool:
     return write(f"/proc/{pid}/clear_refs", b"5")
 
 
-class OwnHighest:
-    """This process's own `Memory.highest`, which begins anew at each call of it.
-
-    The file is opened once: that takes longer than to write to it. In a fork it would be the
-    parent's still, so there it is opened again.
-    """
-
-    def __init__(self) -> None:
-        self._pid = self._descriptor = -1
-
-    def forget(self) -> bool:
-        """Let it begin anew, if this may be done."""
-        if self._pid != os.getpid():
-            self._pid = os.getpid()
-            try:
-                self._descriptor = os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
-            except OSError:
-                self._descriptor = -1
-        if self._descriptor < 0:
-            return False
-        try:
-            os.pwrite(self._descriptor, b"5", 0)
-        except OSError:  # a task has closed it, say
-            self._pid = -1
-            return False
-        return True
-
-
 def shares(pid: int) -> Shares | None:
     """How much of what a process holds is its own, if each page is divided by its holders.
 
