@@ -15,6 +15,7 @@ from typing import Any
 from parsl_sizer.model import Amounts, Attempt, Ending, Kind, OptOut, Outcome, TaskInfo, Usage
 
 KINDS = tuple(Kind)
+NONE = (None,) * len(KINDS)
 ALLOCATED = tuple(f"allocated_{kind.value}" for kind in KINDS)
 PEAKS = tuple(f"peak_{kind.value}" for kind in KINDS)
 COLUMNS = (
@@ -69,8 +70,8 @@ def row_of(outcome: Outcome) -> tuple[object, ...]:
         outcome.ended_at,
         usage.wall_s,
         usage.cpu_s,
-        *[allocated.get(kind) for kind in KINDS],
-        *[peak.get(kind) for kind in KINDS],
+        *(map(allocated.get, KINDS) if allocated else NONE),
+        *map(peak.get, KINDS),
         _joined(outcome.exhausted) if outcome.exhausted else None,
         flags,
         clean(str(attempt.why)),

@@ -116,7 +116,7 @@ class Engine(ABC):
         return future
 
     def is_unequipped(self, call: Future[Any]) -> bool:
-        """Whether a worker could not even unpack a call that has failed: it has not got ours."""
+        """Whether a call failed because the worker has not got the monitor: nothing was run."""
         return False
 
     def unsized(

@@ -132,6 +132,8 @@ class HighThroughput(Engine):
         # pickle gives the same in a tenth of the time, and dill reads it.
         is_light = self._is_equipped
         function = serialize(travel.run_packed_light if is_light else travel.run_packed)
+        if is_light:
+            order = {**order, "package": travel.package()}
         args = DillSerializer.identifier + b"\n" + pickle.dumps((order, buffer))
         context = {"resource_spec": specification} if specification else {}
         payload = pack_buffers([function, args, NO_KWARGS])
@@ -140,9 +142,11 @@ class HighThroughput(Engine):
         return future
 
     def is_unequipped(self, call: Future[Any]) -> bool:
-        # What the user's own code raises comes in a report.
-        is_light = getattr(call, "is_light", False)
-        return is_light and isinstance(call.exception(), (ImportError, AttributeError))
+        error = call.exception()
+        if error is None or not getattr(call, "is_light", False) or self.verdict(error):
+            return False
+        self._is_equipped = False  # what the user's own code raises comes in a report
+        return True
 
     def priority(self, given: Mapping[str, object]) -> float:
         return -super().priority(given)  # there the lowest number is first

@@ -93,7 +93,6 @@ class Call:
             "sandbox": engine.sandbox,
             "env": _told(task.requested.get(Kind.CORES)),
             "codec": CODEC,
-            "package": travel.package(),
             "claim": claim,
             "series": SERIES,
             "shared_process": not engine.measures,

@@ -1,11 +1,11 @@
-"""The live driver of the decision loop: one inbox, emptied by one thread at a time.
+"""The live driver of the decision loop: one inbox, one thread that empties it.
 
 Whatever happens elsewhere (a submission, a call that came back, nodes that came or went)
-is a message in the inbox; who acts on it tells the `Sizer` and carries out what it says.
+is only put into the inbox; the one thread tells the `Sizer` and carries out what it says.
 So neither the sizer nor the inner executor is ever entered twice at a time.
 
 A callback never raises: `concurrent.futures` would swallow it, and somebody would wait
-for ever. If acting on a message fails, every future that is pending fails with the reason.
+for ever. If the thread dies, every future that is pending fails with the reason.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from parsl.executors.errors import BadStateException
@@ -37,7 +38,6 @@ from parsl_sizer.sizing import Ended, Event, Joined, Launch, Left, Settle, Sizer
 
 from . import ending
 from .calls import Call
-from .inbox import Inbox
 from .story import SizedFuture, Story
 
 logger = logging.getLogger(__name__)
@@ -86,14 +86,15 @@ class Driver:
         self._inner = engine.inner
         self._observe = observe
         self._record = record
-        self._inbox = Inbox("parsl_sizer-loop", self._look_around, self._failed)
+        self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._jobs: dict[int | str, Job] = {}
         self._nodes: dict[str, Node] = {}
         self._epoch = time.time() - time.monotonic()
+        self._loop = threading.Thread(target=self._run, name="parsl_sizer-loop", daemon=True)
         self._watcher = threading.Thread(target=self._watch, name="parsl_sizer-nodes", daemon=True)
         self._look_again = threading.Event()
         self._is_over = threading.Event()
-        self._is_draining = False
+        self._is_draining = self._is_finished = False
         self._tick_at = 0.0
         self._demand: tuple[float, float | None] = (-math.inf, 0.0)
         self._whys: dict[str, str] = {}
@@ -113,16 +114,16 @@ class Driver:
 
     def start(self) -> None:
         """Begin; nodes are looked for until `stop_watching`."""
-        self._inbox.start()
+        self._loop.start()
         stated = self._engine.stated()
         if stated is not None:  # something to size by, until the first node is here
-            self._inbox.post(partial(self._set_nodes, [Node("stated", stated)]))
-            self._inbox.post(partial(self._set_nodes, ()))
+            self._inbox.put(partial(self._set_nodes, [Node("stated", stated)]))
+            self._inbox.put(partial(self._set_nodes, ()))
         self._watcher.start()
 
     def submit(self, job: Job) -> None:
         """Let a job be run; its future is resolved sooner or later."""
-        self._inbox.post(partial(self._submit, job))
+        self._inbox.put(partial(self._submit, job))
         if self._reason is not None:
             self._resolve(job, None, self._reason)
 
@@ -147,12 +148,29 @@ class Driver:
 
     def drain(self) -> None:
         """Launch nothing more: what waits fails, what runs may still come back."""
-        self._inbox.call(self._drain)
+        self._in_loop(self._drain)
 
     def finish(self) -> None:
         """Let everything that is not over fail, and stop."""
-        self._inbox.call(self._finish)
-        self._inbox.join(patience_s=30)
+        self._in_loop(self._finish)
+        if self._loop.is_alive() and threading.current_thread() is not self._loop:
+            self._loop.join(timeout=30)
+
+    def _in_loop(self, action: Callable[[], None]) -> None:
+        if threading.current_thread() is self._loop:  # a callback of a user's shuts us down
+            action()
+            return
+        done = threading.Event()
+
+        def act() -> None:
+            try:
+                action()
+            finally:
+                done.set()
+
+        self._inbox.put(act)
+        while not done.wait(0.1) and self._loop.is_alive():
+            continue
 
     # In the watching thread
 
@@ -163,18 +181,34 @@ class Driver:
             except Exception as error:
                 logger.warning("The nodes could not be asked for: %r", error)
                 nodes = None
-            self._inbox.post(partial(self._look_at, nodes))
+            self._inbox.put(partial(self._look_at, nodes))
             self._look_again.wait(TICK_S)
             self._look_again.clear()
         self._engine.close()
 
-    # As messages of the inbox, one at a time
+    # In the loop's thread
 
-    def _failed(self, error: BaseException) -> None:
-        logger.error("The sizing loop failed", exc_info=error)
-        reason = SizerError(f"The sizing loop failed: {error!r}.")
-        reason.__cause__ = error
-        self._fail_everything(reason)
+    def _run(self) -> None:
+        try:
+            while not self._is_finished:
+                try:
+                    message = self._inbox.get(timeout=TICK_S)
+                except Empty:
+                    pass
+                else:
+                    message()
+                now = time.monotonic()
+                if now >= self._tick_at:
+                    self._tick_at = now + TICK_S
+                    self._look_around()
+                if not self._inbox.qsize():
+                    self._update_demand()
+            self._fail_everything(ShutDown("The executor is shut down."))
+        except BaseException as error:
+            logger.exception("The sizing loop failed")
+            reason = SizerError(f"The sizing loop failed: {error!r}.")
+            reason.__cause__ = error
+            self._fail_everything(reason)
 
     def _handle(self, event: Event) -> None:
         for action in self._sizer.handle(event, self.now()):
@@ -213,7 +247,7 @@ class Driver:
         except Exception as error:
             future = Future()
             future.set_exception(self._bad_state() or error)
-        future.add_done_callback(lambda done: self._inbox.act(partial(self._ended, attempt, done)))
+        future.add_done_callback(lambda done: self._inbox.put(partial(self._ended, attempt, done)))
 
     def _ended(self, attempt: Attempt, future: Future[Any]) -> None:
         job = self._jobs.get(attempt.task.task_id)
@@ -307,14 +341,6 @@ class Driver:
             self._look_again.set()  # else it is asked again with the next look
 
     def _look_around(self) -> None:
-        now = time.monotonic()
-        if now >= self._tick_at:
-            self._tick_at = now + TICK_S
-            self._tick()
-        if now - self._demand[0] >= DEMAND_S:
-            self._demand = now, self._sizer.demand(self._engine.slots)
-
-    def _tick(self) -> None:
         if (bad := self._bad_state()) is not None:
             for job in [job for job in self._jobs.values() if job.running is None]:
                 self._over(job, bad)
@@ -326,6 +352,12 @@ class Driver:
             return None
         return BadStateException(self._inner, self._inner.executor_exception)
 
+    def _update_demand(self) -> None:
+        at, _ = self._demand
+        now = time.monotonic()
+        if now - at >= DEMAND_S:
+            self._demand = now, self._sizer.demand(self._engine.slots)
+
     def _drain(self) -> None:
         self._is_draining = True
         for job in [job for job in self._jobs.values() if job.running is None]:
@@ -335,8 +367,7 @@ class Driver:
         self._drain()
         for job in list(self._jobs.values()):
             self._over(job, ShutDown("The executor was shut down while the task was running."))
-        self._inbox.end()
-        self._fail_everything(ShutDown("The executor is shut down."))
+        self._is_finished = True
 
     def _over(self, job: Job, error: BaseException) -> None:
         """The task is over, whatever the sizer thinks: its events are not heard any more."""
@@ -347,7 +378,11 @@ class Driver:
         self._reason = reason
         for job in list(self._jobs.values()):
             self._over(job, reason)
-        for message in self._inbox.left():  # what was submitted meanwhile
+        while True:  # what was submitted meanwhile
+            try:
+                message = self._inbox.get_nowait()
+            except Empty:
+                return
             if isinstance(message, partial) and message.args and isinstance(message.args[0], Job):
                 self._resolve(message.args[0], None, reason)
 

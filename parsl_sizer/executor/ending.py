@@ -24,7 +24,6 @@ from parsl_sizer.model.possible import LONGEST_S, MOST
 from parsl_sizer.monitor.wire import opened
 
 SIGKILL = 9
-UNEQUIPPED: Mapping[str, Any] = {"ending": "unequipped"}
 DECLINED = frozenset({"unequipped", "refused"})
 """Endings of what was not run."""
 KILLED_IN_BASH = frozenset({-SIGKILL, 128 + SIGKILL})
@@ -68,7 +67,7 @@ def read(future: Future[Any], attempt: Attempt, engine: Engine, now: float) -> A
     error = future.exception()
     if error is not None:
         if engine.is_unequipped(future):
-            return _declined(attempt, UNEQUIPPED, now)
+            return _declined(attempt, None, now)
         if not isinstance(error, Exception):
             error = TaskLost(f"The inner executor left with {error!r:.200}.")
         verdict = engine.verdict(error) or Verdict(Ending.RAISED)
@@ -87,7 +86,7 @@ def read(future: Future[Any], attempt: Attempt, engine: Engine, now: float) -> A
     return answer
 
 
-def _declined(attempt: Attempt, report: Mapping[str, Any], now: float) -> Answer:
+def _declined(attempt: Attempt, report: Mapping[str, Any] | None, now: float) -> Answer:
     return Answer(Outcome(attempt, Ending.LOST, now), report=report, declined=True)
 
 

@@ -56,10 +56,12 @@ class History:
             return ()
         try:
             return within(PATIENCE_S, lambda: self._lessons(task))
-        except ArchiveError as error:
-            reason = str(error)
         except FutureTimeoutError:
             reason = f"The archive {shown(self._where)} has not answered in {PATIENCE_S:g} s."
+        except ArchiveError as error:
+            reason = str(error)
+        except OSError as error:
+            reason = f"The archive {shown(self._where)} cannot be used: {error}."
         self._is_readable = False  # to wait for it again with each category would hold up all
         self._warn(f"{reason} So nothing is known of earlier runs.")
         return ()

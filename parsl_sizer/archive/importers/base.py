@@ -77,5 +77,7 @@ def amount(value: object, unit: float = 1.0) -> float | None:
         number = float(value) * unit  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return None
-    is_one = "_" not in value if isinstance(value, str) else not isinstance(value, bool)
-    return number if is_one and 0 <= number <= MOST else None
+    if not 0 <= number <= MOST:
+        return None
+    is_one = "_" not in value if type(value) is str else not isinstance(value, bool)
+    return number if is_one else None

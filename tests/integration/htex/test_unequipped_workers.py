@@ -15,6 +15,7 @@ LIMIT_S = 100
 HIDDEN = {
     "not installed": "raise ModuleNotFoundError('No module named parsl_sizer', name='parsl_sizer')",
     "another": "",
+    "damaged": "this is no Python",
 }
 
 

@@ -129,6 +129,46 @@ def test_what_a_worker_did_not_run_fails_once_the_run_is_over(bench: Bench) -> N
         future.result(LIMIT_S)
 
 
+def test_an_engine_may_hold_its_lock_while_it_fails_its_calls(bench: Bench) -> None:
+    """Work Queue's does, when its manager has died; it takes that lock to submit, too."""
+    futures = [bench.submit() for _ in range(2)]
+    call = bench.launched(1)
+    lock, submit = threading.Lock(), bench.inner.submit
+
+    def locked(*args: Any) -> Future[Any]:
+        with lock:
+            return submit(*args)
+
+    bench.inner.submit = locked  # type: ignore[method-assign]
+    with lock:
+        call.set_exception(RuntimeError("the manager has died"))
+    bench.launched(2).set_result("the result")
+    with pytest.raises(RuntimeError, match="the manager has died"):
+        futures[0].result(LIMIT_S)
+    assert futures[1].result(LIMIT_S) == "the result"
+
+
+def test_a_callback_may_shut_it_down() -> None:
+    bench = Bench()
+    bench.driver.start()
+    future, waiting = bench.submit(), bench.submit()
+    is_down = threading.Event()
+
+    def shut_down(_: Future[Any]) -> None:
+        bench.driver.stop_watching()
+        bench.driver.drain()
+        bench.driver.finish()
+        is_down.set()
+
+    future.add_done_callback(shut_down)
+    bench.launched(1).set_result("the result")
+    assert is_down.wait(LIMIT_S)
+    assert future.result(LIMIT_S) == "the result"
+    with pytest.raises(ShutDown):
+        waiting.result(LIMIT_S)
+    until(lambda: all(thread.name != "parsl_sizer-loop" for thread in threading.enumerate()))
+
+
 def test_what_finds_no_room_waits_for_it(bench: Bench) -> None:
     futures = [bench.submit() for _ in range(2)]
     bench.launched(1).set_result(1)

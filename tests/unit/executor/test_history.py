@@ -109,3 +109,13 @@ def test_one_that_stops_answering_is_let_go(
     assert not closing.is_alive()
     answers.set()
     assert "has not answered in 0.1 s" in said[0]
+
+
+def test_a_place_that_cannot_even_be_looked_at_is_told_once(
+    tmp_path: Path, said: list[str]
+) -> None:
+    made = History(tmp_path / ("x" * 300), None, said.append)
+    for number in range(3):
+        assert made.before(TaskInfo(number, f"category {number}")) == ()
+    assert len(said) == 1
+    assert "cannot be used" in said[0]
