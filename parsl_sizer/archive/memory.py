@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from parsl_sizer.model import Kind
 
 from .base import EVERYTHING, Entry, Query, Run, RunLine
-from .rows import label_text, outcome_of, row_of, searched, task_key
+from .rows import clean, label_text, outcome_of, row_of, searched, task_key
 
 Key = tuple[str, str, int]
 
@@ -26,7 +26,8 @@ class MemoryArchive:
             first = self._runs.setdefault(run.run_id, run)
             key = run.run_id, task_key(outcome.attempt.task.task_id), outcome.attempt.number
             if key not in self._entries and key not in new:
-                new[key] = Entry(first, outcome_of(row_of(outcome)))
+                why = clean(str(outcome.attempt.why))
+                new[key] = Entry(first, outcome_of(row_of(outcome, why)))
         self._entries |= new
         return len(new)
 

@@ -53,8 +53,8 @@ SEARCHED = 500
 _encoder = json.JSONEncoder(separators=(",", ":"), default=str, skipkeys=True)
 
 
-def row_of(outcome: Outcome) -> tuple[object, ...]:
-    """The values of an outcome, in the order of `COLUMNS`."""
+def row_of(outcome: Outcome, why: str) -> tuple[object, ...]:
+    """The values of an outcome, in the order of `COLUMNS`; `why` is the attempt's, as text."""
     attempt, usage = outcome.attempt, outcome.usage
     task = attempt.task
     allocated, peak = attempt.allocation, usage.peak
@@ -74,7 +74,7 @@ def row_of(outcome: Outcome) -> tuple[object, ...]:
         *map(peak.get, KINDS),
         _joined(outcome.exhausted) if outcome.exhausted else None,
         flags,
-        clean(str(attempt.why)),
+        why,
         outcome.host and clean(outcome.host),
         attempt.node and clean(attempt.node),
         outcome.isolation,

@@ -91,12 +91,16 @@ class SqlArchive(ABC):
         known = dict(self._known)
         with self._transaction(writes=True):
             rows, labels, inputs = [], [], []
+            reason, why = object(), ""
             for run, outcome in entries:
                 key = known.get(run.run_id)
                 if key is None:
                     key = known[run.run_id] = self._key_of(run)
-                rows.append((key, *row_of(outcome)))
                 task = outcome.attempt.task
+                if outcome.attempt.why is not reason:  # those of one size have one reason
+                    reason = outcome.attempt.why
+                    why = clean(str(reason))
+                rows.append((key, *row_of(outcome, why)))
                 if task.labels or task.inputs:
                     name = task_key(task.task_id)
                     labels += [
