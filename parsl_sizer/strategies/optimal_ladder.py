@@ -77,6 +77,21 @@ class Rung(NamedTuple):
         )
 
 
+class Idle(NamedTuple):
+    """Why more was proposed than a task is expected to need."""
+
+    kind: Kind
+    enough: float
+    share: float
+    reason: object
+
+    def __str__(self) -> str:
+        return (
+            f"{self.reason}, where {format_amount(self.kind, self.enough)} would do: more would "
+            f"lie idle beside its {self.share:.0%} of a node"
+        )
+
+
 class OptimalLadder(Predictor):
     """The cheapest ladder for one kind in one category, from all its tasks.
 
@@ -268,7 +283,9 @@ class Ladders(PerKind):
             others = max((own for other, own in shares.items() if other is not kind), default=0.0)
             if others > share and not self._load.is_short_of(kind, largest):
                 floor = others * largest[kind]
-                amount, reasons[kind] = self._ladders[kind].first(task, largest[kind], floor)
+                amount, reason = self._ladders[kind].first(task, largest[kind], floor)
+                is_more = amount > amounts[kind]
+                reasons[kind] = Idle(kind, amounts[kind], others, reason) if is_more else reason
                 amounts[kind] = min(amount, largest[kind])
         return Proposal(amounts, Because(tuple(amounts.items()), tuple(reasons.values())))
 
