@@ -253,9 +253,7 @@ def test_for_throughput_the_reason_is_that_of_the_larger_amount() -> None:
     quick = strategy_of("optimal-ladder", "throughput", peaks).propose(NEXT, [], NODE)
     assert re.search(r" 6\d%", str(thrifty.why).split("memory")[1])
     said = str(quick.why).split("memory")[1]
-    assert re.search(
-        r" (9\d|100)%.*, where 1 GB would do: more would lie idle beside its 94%", said
-    )
+    assert re.search(r" (9\d|100)%.*, where 1 GB would do: more would lie idle beside", said)
 
 
 def test_for_throughput_a_retry_still_grows_only_what_ran_out() -> None:
