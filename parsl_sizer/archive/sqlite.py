@@ -18,6 +18,8 @@ BUSY_S = 10.0
 """So long another process that writes is waited for."""
 BROKEN = ("not a database", "malformed")
 """What SQLite says of a file that is damaged, or is something else."""
+HEAD, NAMES = b"SQLite format 3\0", (".sqlite3", ".sqlite", ".db")
+"""How a database begins, and how the names end of files that once were one."""
 UNSUPPORTED = "binding parameter"
 """What it says of a value of a kind that it does not know."""
 
@@ -26,7 +28,7 @@ File = tuple[int, int]
 
 
 class Damaged(ArchiveError):
-    """A file that is not an archive, or not any more."""
+    """An archive that cannot be read any more; no file of another kind."""
 
 
 class Newer(ArchiveError):
@@ -148,10 +150,25 @@ def _told(path: Path) -> Iterator[None]:
         raise Refused(f"The archive {path} cannot keep an outcome: {error}.") from error
     except (sqlite3.Error, OSError) as error:
         if any(sign in str(error) for sign in BROKEN):
+            if not _was_database(path):
+                raise ArchiveError(
+                    f"The file {path} is no archive and was left as it is: please name another."
+                ) from error
             raise Damaged(f"The archive {path} is damaged: {error}.") from error
         if UNSUPPORTED in str(error):
             raise Refused(f"The archive {path} cannot keep an outcome: {error}.") from error
         raise ArchiveError(f"The archive {path} cannot be used: {error}.") from error
+
+
+def _was_database(path: Path) -> bool:
+    """Whether a file that is no database now was one, so that it may be set aside."""
+    if path.suffix.lower() in NAMES:
+        return True
+    try:
+        with path.open("rb") as file:
+            return file.read(len(HEAD)) == HEAD
+    except OSError:
+        return False
 
 
 def file_at(path: Path) -> File | None:

@@ -101,6 +101,38 @@ def test_a_damaged_one_is_not_set_aside_by_who_only_reads(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_file_that_is_no_archive_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "precious.csv"
+    path.write_text("precious\n")
+    for read_only in (True, False):
+        with pytest.raises(ArchiveError, match=r"precious\.csv is no archive.*left as it is"):
+            open_archive(path, read_only=read_only)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_text() == "precious\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("mine.archive", b"SQLite format 3\0" + b"\x55" * 5000),
+        ("archive.sqlite3", b"SQLite"),
+        ("ours.sqlite", b"\x55" * 5000),
+        ("OURS.DB", b"\x55" * 5000),
+    ],
+)
+def test_a_damaged_archive_is_known_by_how_it_begins_or_by_its_name(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content)
+    said: list[str] = []
+    archive = open_archive(path, warn=said.append)
+    archive.close()
+    [aside] = tmp_path.glob("*.damaged-*")
+    assert aside.read_bytes() == content
+    assert str(aside) in said[0]
+
+
 def test_a_migration_that_fails_leaves_the_archive_as_it_was(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

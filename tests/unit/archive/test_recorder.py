@@ -166,6 +166,23 @@ def test_one_that_is_damaged_is_set_aside_and_a_new_one_begun(
     assert aside.read_bytes().startswith(b"this is no database")
 
 
+def test_a_file_that_is_no_archive_is_left_and_the_run_kept_beside_it(
+    tmp_path: Path, said: list[str]
+) -> None:
+    precious = tmp_path / "precious.csv"
+    precious.write_text("precious\n")
+    made = Recorder(precious, RUN, warn=said.append, every_s=0.01)
+    made.start()
+    for number in range(10):
+        made.record(outcome(number))
+    made.close()
+    assert precious.read_text() == "precious\n"
+    assert f"{precious} is no archive" in said[0]
+    aside = kept_aside(said)
+    assert aside.parent == Spool.beside(precious).folder
+    adds_up(aside, tmp_path / "other.sqlite3")
+
+
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.9])
 def test_one_that_is_cut_short_loses_nothing_of_this_run(
     path: Path, recorded: Callable[..., None], said: list[str], share: float
