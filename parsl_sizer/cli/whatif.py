@@ -185,8 +185,11 @@ def _remarks(advice: Advice) -> list[str]:
         )
     if advice.too_large:
         one = advice.too_large == 1
-        needs, left = ("task needs", "is") if one else ("tasks need", "are")
-        remarks.append(f"{advice.too_large:,} {needs} more than the node has and {left} left out.")
+        left, need = ("task is", "it needs") if one else ("tasks are", "they need")
+        remarks.append(
+            f"{advice.too_large:,} {left} left out: {need} more than the node has, or than any "
+            "other used."
+        )
     return remarks
 
 

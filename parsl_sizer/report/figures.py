@@ -171,12 +171,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Category(Part):
-    """One category; `specification` is the line to paste for a fixed request."""
+    """One category; `specification` is the line to paste for a fixed request.
+
+    `not_enough_for` says in words which tasks ran out of all they had, so that it is not known
+    what would have been enough for them.
+    """
 
     name: str
     peaks: Peaks | None
     ladder: Ladder
     specification: str | None
+    not_enough_for: str | None
 
 
 @dataclass(frozen=True, slots=True)

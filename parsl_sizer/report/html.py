@@ -13,6 +13,7 @@ from .figures import Category, Summary, as_json
 from .markup import Column, Document, definitions, fold, paragraph, section, table
 from .phrases import cause, duration, gb_h, memory, moment, share, with_unit
 from .pictures import Point, course, efficiency, peaks, what_if
+from .run import ENOUGH
 from .run_summary import SHOWN
 from .style import STYLE
 from .text import UNKNOWN, number, shortened
@@ -185,9 +186,10 @@ def _category(document: Document, at: int) -> str:
     tasks = document.figure(f"{place}.totals.tasks", count)
     wasted = document.figure(f"{place}.totals.kinds.memory.wasted", gb_h)
     final = document.figure(f"{place}.ladder.final", memory)
-    line = category["specification"]
+    line, left_out = category["specification"], category["not_enough_for"]
+    remark = f" ({left_out})" if left_out else ""
     fixed = (
-        "<p>What would have been enough for every task, as a fixed request:</p>"
+        f"<p>{ENOUGH}{remark}:</p>"
         f"<pre><code>parsl_resource_specification={escape(line)}</code></pre>"
         if line
         else ""

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from .figures import Part, Summary, TaskLine, Use
 from .phrases import cause, duration, gb_h, memory, moment, plural, share, with_unit
+from .run import ENOUGH, fixed_request
 from .run_summary import SHOWN
 from .text import UNKNOWN, number, shortened
 
@@ -23,10 +24,10 @@ def overview(summary: Summary) -> Group:
     for title, lines in (
         ("The slowest tasks:", [_slow(task) for task in summary.slowest[:FEW]]),
         ("The most wasteful tasks:", [_wasteful(task) for task in summary.most_wasteful[:FEW]]),
-        ("What would have been enough for every task, as a fixed request:", _lines(summary)),
+        (f"{ENOUGH}:", _lines(summary)),
     ):
         if lines:
-            parts += [Text(), Text(title), *(Text(f"  {line}") for line in lines)]
+            parts += [Text(), Text(title), *map(Text, lines)]
     return Group(*parts)
 
 
@@ -105,20 +106,20 @@ def _categories(summary: Summary) -> Table:
 
 def _lines(summary: Summary) -> list[str]:
     return [
-        f"{shortened(category.name)}: parsl_resource_specification={category.specification}"
+        fixed_request(category.name, category.specification, category.not_enough_for)
         for category in summary.categories[:SHOWN]
         if category.specification
     ]
 
 
 def _slow(task: TaskLine) -> str:
-    return f"{_named(task)}: {duration(task.wall_s)} in {plural(task.attempts, 'attempt')}"
+    return f"  {_named(task)}: {duration(task.wall_s)} in {plural(task.attempts, 'attempt')}"
 
 
 def _wasteful(task: TaskLine) -> str:
     peak = f" for {memory(task.peak)}" if task.peak is not None else ""
     given = f"given {memory(task.allocated)}{peak} in the end"
-    return f"{_named(task)}: {gb_h(task.wasted)}, {given}"
+    return f"  {_named(task)}: {gb_h(task.wasted)}, {given}"
 
 
 def _named(task: TaskLine) -> str:

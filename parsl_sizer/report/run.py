@@ -15,6 +15,7 @@ from rich.text import Text
 
 from parsl_sizer.model import MB, Amounts, Ending, Kind, Outcome, format_amount, is_bytes
 
+from .phrases import plural
 from .text import UNKNOWN, amount, shortened
 
 KINDS = (Kind.MEMORY, Kind.CORES, Kind.DISK)
@@ -23,6 +24,7 @@ HEADROOM = 1.05
 MOST_CATEGORIES = 10_000
 """Categories beyond these are summed up under one name: memory stays bounded."""
 OTHERS = "(other categories)"
+ENOUGH = "What would have been enough for every task that finished, as a fixed request"
 
 
 @dataclass(slots=True)
@@ -40,6 +42,10 @@ class Use:
     sizes: float = 0.0
     """The last allocations, summed over the measured tasks."""
     peaks: float = 0.0
+    beyond: int = 0
+    """Tasks that ran out of it in their last attempt."""
+    beyond_least: float = math.inf
+    """The least that any of these had then."""
 
     @property
     def saved(self) -> float:
@@ -83,6 +89,9 @@ class CategoryCost:
         last = outcomes[-1]
         usage = last.usage
         use.whole += whole * usage.wall_s
+        if given and last.ending is Ending.EXHAUSTED and kind in last.exhausted:
+            use.beyond += 1
+            use.beyond_least = min(use.beyond_least, given)
         peak = usage.peak.get(kind)
         if peak is None or last.ending is not Ending.DONE:
             return
@@ -117,7 +126,7 @@ class RunCost:
 
 
 def specification(cost: CategoryCost) -> str:
-    """The line to paste for tasks of the category: what would have been enough for all.
+    """The line to paste for tasks of the category: enough for all that finished.
 
     >>> from parsl_sizer.model import Attempt, Kind, TaskInfo, Usage
     >>> cost = CategoryCost()
@@ -136,6 +145,32 @@ def specification(cost: CategoryCost) -> str:
         else:
             amounts[kind.value] = max(1, math.ceil(use.largest - 0.1))
     return repr(amounts)
+
+
+def not_enough_for(cost: CategoryCost) -> str | None:
+    """The tasks that ran out of what they had in the end, whom no request is known to suit.
+
+    >>> from parsl_sizer.model import Attempt, Kind, TaskInfo
+    >>> cost = CategoryCost()
+    >>> attempt = Attempt(TaskInfo(1, "align"), 1, {Kind.MEMORY: 4e9})
+    >>> ran_out = Outcome(attempt, Ending.EXHAUSTED, exhausted=frozenset({Kind.MEMORY}))
+    >>> cost.add([ran_out], {})
+    >>> not_enough_for(cost)
+    '1 task needed more than 4 GB of memory'
+    """
+    found = [
+        f"{plural(use.beyond, 'task')} needed more than "
+        f"{format_amount(kind, use.beyond_least)} of {kind.value}"
+        for kind, use in cost.kinds.items()
+        if use.beyond
+    ]
+    return ", ".join(found) or None
+
+
+def fixed_request(name: str, specification: str, not_enough_for: str | None) -> str:
+    """The line of a category under `ENOUGH`."""
+    remark = f" ({not_enough_for})" if not_enough_for else ""
+    return f"  {shortened(name)}: parsl_resource_specification={specification}{remark}"
 
 
 def run_table(cost: RunCost, *, observed: bool = False) -> Group:
@@ -163,15 +198,13 @@ def run_table(cost: RunCost, *, observed: bool = False) -> Group:
             else UNKNOWN,
         )
     lines = [
-        Text(f"  {shortened(name)}: parsl_resource_specification={specification(category)}")
+        Text(fixed_request(name, specification(category), not_enough_for(category)))
         for name, category in rows
         if any(use.measured for use in category.kinds.values())
     ]
     if not lines:
         return Group(table)
-    return Group(
-        table, Text("What would have been enough for every task, as a fixed request:"), *lines
-    )
+    return Group(table, Text(f"{ENOUGH}:"), *lines)
 
 
 def _mean(total: float, use: Use) -> str:

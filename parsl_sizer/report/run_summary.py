@@ -17,7 +17,7 @@ from parsl_sizer.strategies.sketches import SortedPoints
 
 from .bounded import Allocations, Gathered, Largest, OpenTasks, Timeline, peaks_of
 from .figures import Category, Facts, Ladder, Part, Rest, Saving, Summary, TaskLine
-from .run import MOST_CATEGORIES, OTHERS, CategoryCost, specification
+from .run import MOST_CATEGORIES, OTHERS, CategoryCost, not_enough_for, specification
 from .sums import GB_H, Sums, finite
 
 STEPS, CATEGORY_STEPS = 300, 100
@@ -212,7 +212,7 @@ class _Category(_Part):
         self._peaks = SortedPoints(exact=EXACT)
         self._first, self._later = Allocations(), Allocations()
         self._final: tuple[float, float] | None = None
-        self._done = CategoryCost()
+        self._cost = CategoryCost()
 
     def add(self, outcome: Outcome, wall_s: float) -> None:
         """Take in an attempt."""
@@ -226,7 +226,7 @@ class _Category(_Part):
             if attempt.number == 1 and (self._final is None or at > self._final[0]):
                 self._final = at, held
         if outcome.ending is Ending.DONE:
-            self._done.add([outcome], {})
+            self._cost.add([outcome], {})
             peak = outcome.usage.peak.get(Kind.MEMORY)
             if peak is not None:
                 self._peaks.add(peak, 1)
@@ -236,17 +236,20 @@ class _Category(_Part):
         super().settle(task)
         self.sums.counts["tasks"] += 1
         self.sums.counts["failed"] += not task.is_done
+        if not task.is_done:
+            self._cost.add([task.last], {})
 
     def category(self, name: str, baseline: Baseline | None) -> Category:
         """What is told of it."""
-        is_measured = any(use.measured for use in self._done.kinds.values())
+        is_measured = any(use.measured for use in self._cost.kinds.values())
         final = self._final[1] if self._final else None
         return Category(
             **self.told(baseline),
             name=name,
             peaks=peaks_of(self._peaks),
             ladder=Ladder(self._first.rungs(), self._later.rungs(), final),
-            specification=specification(self._done) if is_measured else None,
+            specification=specification(self._cost) if is_measured else None,
+            not_enough_for=not_enough_for(self._cost),
         )
 
 

@@ -37,7 +37,7 @@ class TooFew(SizerError):
 
 
 class Finished(NamedTuple):
-    """A task that was done, and whose peak of memory and time are known."""
+    """A task that was done, and whose peak of memory and time are known; or that ran out."""
 
     peak: float
     wall_s: float
@@ -49,6 +49,8 @@ class Finished(NamedTuple):
     """What its last attempt that ran out of memory was given, and its time."""
     is_sampled: bool = False
     """Then the peak is the largest of some samples, and a lower bound."""
+    ran_out: bool = False
+    """Then it was not done, and the peak is what it ran out of in the end: it needs more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +62,14 @@ class Advice:
     sampled: int
     """Of these, those whose peaks are lower bounds."""
     too_large: int
-    """Tasks that are left out because no node has so much."""
+    """Tasks that are left out: no node has so much, or they ran out of as much as any used."""
     least: float
     largest: float
     """The range of the peaks."""
     ladder: tuple[float, ...]
     """What to allocate first, and after each failure."""
     enough: tuple[float, ...]
-    """The share of the tasks that each step is enough for."""
+    """The share of the tasks, those that are too large among them, that each step suits."""
     reserved_byte_s: float
     """What the ladder reserves for the tasks that are compared."""
     retries_per_task: float
@@ -85,30 +87,42 @@ class Advice:
 
 
 def finished(entries: Iterable[Entry]) -> dict[str, list[Finished]]:
-    """The tasks of each category that were done, in the order in which they come."""
+    """The tasks of each category that were done, in the order in which they come.
+
+    Behind them come those that ran out of memory and never were.
+    """
+    over: set[tuple[str, int | str]] = set()
     done: dict[str, list[tuple[tuple[str, int | str], Outcome]]] = {}
     failures: dict[tuple[str, int | str], list[Outcome]] = {}
     for run, outcome in entries:
         task = outcome.attempt.task
         key = run.run_id, task.task_id
         if outcome.ending is Ending.DONE:
+            over.add(key)
             if outcome.usage.wall_s > 0 and outcome.usage.peak.get(Kind.MEMORY, 0.0) > 0:
                 done.setdefault(task.category, []).append((key, outcome))
         elif Kind.MEMORY in outcome.exhausted:
             failures.setdefault(key, []).append(outcome)
-    return {
+    tasks = {
         category: [_finished(outcome, failures.get(key, [])) for key, outcome in found]
         for category, found in done.items()
     }
+    for key, attempts in failures.items():
+        if key in over:
+            continue
+        last = _last(attempts)
+        category, given = last.attempt.task.category, last.attempt.allocation.get(Kind.MEMORY)
+        if category in tasks and given is not None:
+            tasks[category].append(Finished(given, last.usage.wall_s, ran_out=True))
+    return tasks
 
 
 def _finished(outcome: Outcome, failures: Sequence[Outcome]) -> Finished:
     usage = outcome.usage
     given = [_given(attempt) for attempt in (*failures, outcome)]
     allocated = [amount for amount in given if amount is not None]
-    last = max(failures, key=lambda failure: failure.attempt.number, default=None)
     failed = None
-    if last is not None and Kind.MEMORY in last.attempt.allocation:
+    if failures and Kind.MEMORY in (last := _last(failures)).attempt.allocation:
         failed = last.attempt.allocation[Kind.MEMORY], last.usage.wall_s
     return Finished(
         usage.peak[Kind.MEMORY],
@@ -118,6 +132,10 @@ def _finished(outcome: Outcome, failures: Sequence[Outcome]) -> Finished:
         failed,
         SAMPLED in outcome.layers,
     )
+
+
+def _last(failures: Sequence[Outcome]) -> Outcome:
+    return max(failures, key=lambda failure: failure.attempt.number)
 
 
 def _given(outcome: Outcome) -> float | None:
@@ -163,10 +181,11 @@ def advise(
     category: str, tasks: Sequence[Finished], *, node: float = math.inf, seed: int = 0
 ) -> Advice:
     """The best ladder for a category on nodes of so much memory; raises `TooFew`."""
-    fitting = [task for task in tasks if task.peak <= node]
+    done = [task for task in tasks if not task.ran_out]
+    fitting = [task for task in done if task.peak <= node]
     if len(fitting) < FEWEST:
         peaks = "1 measured peak" if len(fitting) == 1 else f"{len(fitting)} measured peaks"
-        fit = " that fit the node" if len(fitting) < len(tasks) else ""
+        fit = " that fit the node" if len(fitting) < len(done) else ""
         raise TooFew(
             f"Category {category!r} has {peaks} of memory{fit}, and {FEWEST} is the fewest to "
             "advise on."
@@ -180,14 +199,17 @@ def advise(
     saving = 1.0 - reserved / before
     low, high = _interval(compared, baseline, evidence, node, seed)
     peaks_seen = sorted(task.peak for task in fitting)
+    # Of those that ran out of less, because they were not tried again, say, nothing is known.
+    ran_out = sum(task.ran_out and task.peak >= peaks_seen[-1] for task in tasks)
+    too_large = len(done) - len(fitting) + ran_out
     return Advice(
         len(fitting),
         sum(task.is_sampled for task in fitting),
-        len(tasks) - len(fitting),
+        too_large,
         peaks_seen[0],
         peaks_seen[-1],
         rungs,
-        tuple(bisect_right(peaks_seen, rung) / len(fitting) for rung in rungs),
+        tuple(bisect_right(peaks_seen, rung) / (len(fitting) + too_large) for rung in rungs),
         reserved,
         retries,
         baseline,

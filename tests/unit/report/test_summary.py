@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import resource
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from parsl_sizer.archive import Entry, Run
 from parsl_sizer.archive.base import SAMPLED
@@ -17,7 +19,9 @@ from parsl_sizer.model import Attempt, Ending, Kind, Outcome, TaskInfo, Usage
 from parsl_sizer.report import bounded, run_summary
 from parsl_sizer.report.bounded import MOST_DISTINCT, Allocations, Timeline
 from parsl_sizer.report.figures import Summary, as_json
-from parsl_sizer.report.run import OTHERS
+from parsl_sizer.report.html import render
+from parsl_sizer.report.overview import overview
+from parsl_sizer.report.run import OTHERS, RunCost, run_table
 from parsl_sizer.report.run_summary import SHOWN, STEPS, summary_of
 
 RUN = Run("run-1", started_at=1000.0, workflow="align.py")
@@ -200,6 +204,24 @@ def test_peaks_of_nothing_and_equal_ones_have_bins_too(peaks: list[float]) -> No
 
 def test_the_line_to_paste_is_the_one_that_the_end_of_the_run_prints() -> None:
     assert summary(outcome()).categories[0].specification == "{'memory': 2100}"
+
+
+def test_the_line_to_paste_is_for_the_tasks_that_finished_and_says_who_needed_more() -> None:
+    ran_out = [outcome(3, number=2, **FAILED | {"held": 8 * GB}), outcome(3, **FAILED)]
+    raised = [outcome(4, number=2, ending=Ending.RAISED), outcome(4, **FAILED)]
+    given = [*retried(1), outcome(2), *ran_out, *raised]
+    found, cost = summary(*given), RunCost()
+    for task in range(1, 5):
+        attempts = [one for one in given[::-1] if one.attempt.task.task_id == task]
+        cost.add(attempts, {Kind.MEMORY: 8 * GB})
+    line = "align: parsl_resource_specification={'memory': 2100} (1 task needed more than 8 GB of"
+    for shown in (overview(found), run_table(cost)):
+        console = Console(width=200, file=io.StringIO(), record=True)
+        console.print(shown)
+        text = console.export_text()
+        assert "enough for every task that finished, as a fixed request:" in text
+        assert f"{line} memory)" in text
+    assert "finished, as a fixed request (1 task needed more than 8 GB of memory):" in render(found)
 
 
 def test_a_timeline_keeps_what_attempts_held_over_time() -> None:

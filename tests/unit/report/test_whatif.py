@@ -148,6 +148,22 @@ def test_a_node_bounds_the_ladder_and_leaves_out_what_is_larger():
     assert max(advice.ladder) <= 4 * GB
 
 
+def test_tasks_that_ran_out_of_as_much_as_any_used_are_too_large():
+    def given(*amounts, ending=Ending.EXHAUSTED, first=100):
+        return [
+            entry(number, amount, given=amount, ending=ending)
+            for number, amount in enumerate(amounts, first)
+        ]
+
+    done = given(*[GB] * 20, *[2 * GB] * 20, ending=Ending.DONE, first=0)
+    in_vain, given_up = given(4 * GB, 4 * GB), given(GB / 2, first=200)
+    retried = given(GB / 2, 4 * GB, first=20)
+    advice = advise("align", finished([*retried, *done, *in_vain, *given_up])["align"])
+    assert (advice.tasks, advice.too_large, advice.largest) == (40, 2, 2 * GB)
+    assert advice.enough[-1] == pytest.approx(40 / 42)
+    assert advise("align", finished([*retried, *done, *given_up])["align"]).enough[-1] == 1.0
+
+
 def test_failures_that_come_early_make_the_start_lower():
     late = [task._replace(failed=(GB / 2, 60.0)) for task in tasks()]
     early = [task._replace(failed=(GB / 2, 0.6)) for task in tasks()]
