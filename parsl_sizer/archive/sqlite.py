@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from itertools import compress, groupby
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ class SqliteArchive(SqlArchive):
     def __init__(self, path: Path, *, shares_log: bool = True, read_only: bool = False) -> None:
         super().__init__()
         self.path = path
+        self._is_read_only = read_only
         with _told(path):
             if not read_only:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +63,11 @@ class SqliteArchive(SqlArchive):
         return file_at(self.path) != self.file
 
     def close(self) -> None:
-        """Let go of it."""
+        """Let go of it, with all in its one file if nobody is writing just now."""
+        if not self._is_read_only:
+            with suppress(sqlite3.Error):  # SQLite itself does it only if the last one may write
+                self._connection.execute("PRAGMA busy_timeout = 0")
+                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
 
     def _prepare(self, *, shares_log: bool, read_only: bool) -> None:

@@ -68,11 +68,12 @@ class History:
 
     def close(self) -> None:
         """Write what is left."""
-        self._recorder.close()
+        self._is_readable = False
         archive, self._archive = self._archive, None
         if archive is not None:
             with contextlib.suppress(Exception):
                 within(PATIENCE_S, archive.close)
+        self._recorder.close()  # last: who only reads leaves the log of SQLite beside its file
 
     def _lessons(self, task: TaskInfo) -> Sequence[Outcome]:
         if isinstance(self._where, Path) and not self._where.exists():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import time
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from parsl_sizer.archive.base import ArchiveError
 from parsl_sizer.archive.open import data_folder, is_on_network, location, open_archive, shown
 from parsl_sizer.archive.schema import VERSION
-from parsl_sizer.archive.sqlite import SqliteArchive
+from parsl_sizer.archive.sqlite import BUSY_S, SqliteArchive
 from parsl_sizer.testing.archive_laws import entries
 
 MOUNTS = """\
@@ -91,6 +93,35 @@ def test_one_that_is_read_is_not_written(tmp_path: Path) -> None:
     with pytest.raises(ArchiveError, match="readonly"):
         archive.record(entries(1))
     archive.close()
+
+
+def test_a_copy_of_the_file_has_all_that_was_recorded_though_somebody_still_reads(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "archive.sqlite3"
+    open_archive(path).close()
+    reader = open_archive(path, read_only=True)
+    assert not list(reader.entries())
+    writer = open_archive(path)
+    writer.record(entries(10))
+    writer.close()
+    copied = open_archive(shutil.copy(path, tmp_path / "copy.sqlite3"), read_only=True)
+    assert len(list(copied.entries())) == 10
+    copied.close()
+    reader.close()
+
+
+def test_to_let_go_of_one_that_others_use_does_not_wait_for_them(tmp_path: Path) -> None:
+    path = tmp_path / "archive.sqlite3"
+    writer = open_archive(path)
+    writer.record(entries(10))
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    started = time.monotonic()
+    writer.close()
+    assert time.monotonic() - started < BUSY_S / 2
+    other.execute("ROLLBACK")
+    other.close()
 
 
 def test_a_damaged_one_is_not_set_aside_by_who_only_reads(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -66,6 +67,21 @@ def test_what_one_run_did_the_next_one_knows(tmp_path: Path, said: list[str]) ->
     [known] = second.before(TASK)
     second.close()
     assert known.attempt.task.task_id == f"{first.run_id}/7"
+    assert not said
+
+
+def test_when_a_run_has_ended_its_archive_is_one_file(tmp_path: Path, said: list[str]) -> None:
+    path = tmp_path / "archive.sqlite3"
+    open_archive(path).close()
+    made = History(path, None, said.append)
+    made.start()
+    assert made.before(TASK) == []
+    made.record(outcome(7))
+    made.close()
+    assert list(tmp_path.iterdir()) == [path]
+    copied = open_archive(shutil.copy(path, tmp_path / "copy.sqlite3"), read_only=True)
+    assert [entry.outcome.attempt.task.task_id for entry in copied.entries()] == [7]
+    copied.close()
     assert not said
 
 
