@@ -19,6 +19,7 @@ from parsl_sizer.report.text import UNKNOWN
 from .output import say
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+MOMENT = "%Y-%m-%d %H:%M:%S"
 
 
 class Opened(NamedTuple):
@@ -62,12 +63,12 @@ def opened(arguments: Namespace, *, read_only: bool = True) -> Iterator[Opened]:
         archive.close()
 
 
-def when(moment: float) -> str:
+def when(moment: float, form: str = MOMENT) -> str:
     """A moment as a person writes it, in this machine's time; 0 is one that is not known."""
     if moment <= 0:
         return UNKNOWN
     try:
-        return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(moment))
+        return time.strftime(form, time.localtime(moment))
     except (ValueError, OverflowError, OSError):
         return UNKNOWN
 

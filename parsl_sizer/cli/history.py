@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import count
+from types import MappingProxyType
 
+from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
 from parsl_sizer.archive.base import SAMPLED, Entry, RunLine
 from parsl_sizer.model import Ending, Kind
+from parsl_sizer.report.fitting import FirstThatFits
 from parsl_sizer.report.plain import entry_json, run_json
 from parsl_sizer.report.text import UNKNOWN, shortened
 
@@ -18,6 +22,13 @@ from .output import console, print_json, say
 from .search import query_of
 
 STYLES = {Ending.EXHAUSTED: "yellow", Ending.RAISED: "red", Ending.LOST: "magenta"}
+NUMBERS = ("categories", "attempts", "cores", "memory", "allocated", "took")
+WIDTHS = {"run": 24, "end": 8, "task": 7, "ending": 10, "user": 12, "source": 8}
+"""Of labels on a narrow terminal: what is longer is folded, what is left is the category's."""
+NO_TITLES: Mapping[str, str] = MappingProxyType({})
+
+Row = Mapping[str, "str | Text"]
+"""What can be told of a run or an attempt; a layout shows some of it."""
 
 
 def run(arguments: Namespace) -> None:
@@ -38,54 +49,87 @@ def run(arguments: Namespace) -> None:
             print_json({"archive": found.name, "attempts": listed})
         elif entries:
             out = console()
-            is_of_one_run = len({entry.run.run_id for entry in entries}) == 1
-            if is_of_one_run:
+            if len({entry.run.run_id for entry in entries}) == 1:
                 out.print(Text(f"run {entries[0].run.run_id}"))
-            out.print(_attempts_table(entries, with_run=not is_of_one_run))
+            out.print(attempts_table(entries))
             if any(SAMPLED in entry.outcome.layers for entry in entries):
                 out.print(Text("~ The largest of some samples: the peak may have been higher."))
         else:
             say(f"No attempt in {found.name} is like that.")
 
 
-def runs_table(lines: Iterable[RunLine]) -> Table:
+def runs_table(lines: Sequence[RunLine]) -> FirstThatFits:
     """One row per run."""
-    table = _table(("run", "began", "user", "workflow", "source"), ("categories", "attempts"))
-    for run, attempts, categories, _ in lines:
-        table.add_row(
-            Text(run.run_id),
-            when(run.started_at),
-            Text(run.user or UNKNOWN),
-            Text(shortened(run.workflow or UNKNOWN)),
-            Text(run.source),
-            f"{categories:,}",
-            f"{attempts:,}",
-        )
-    return table
+    rows: list[Row] = [
+        {
+            "run": Text(run.run_id),
+            "began": when(run.started_at),
+            "date": when(run.started_at, "%Y-%m-%d"),
+            "user": Text(run.user or UNKNOWN),
+            "workflow": Text(shortened(run.workflow or UNKNOWN)),
+            "source": Text(run.source),
+            "categories": f"{categories:,}",
+            "attempts": f"{attempts:,}",
+        }
+        for run, attempts, categories, _ in lines
+    ]
+    about = ("user", "workflow", "source")
+    return FirstThatFits(
+        lambda: _table(rows, ("run", "began", *about, "categories", "attempts")),
+        lambda: _table(rows, ("run", "date", *about, "attempts"), {"date": "began"}),
+        lambda: _narrow(rows, ("run", "date", *about, "attempts"), {"date": "began"}),
+    )
 
 
-def _attempts_table(entries: Iterable[Entry], *, with_run: bool) -> Table:
-    labels = ("ended", *(("run",) if with_run else ()), "task", "category", "ending", "host")
-    table = _table(labels, ("cores", "memory", "allocated", "took"))
-    for run, outcome in entries:
-        attempt, peak = outcome.attempt, outcome.usage.peak
-        task = attempt.task
-        again = f" ({attempt.number})" if attempt.number > 1 else ""
-        ending = Text(_ending(outcome.ending, outcome.exhausted), STYLES.get(outcome.ending, ""))
-        sampled = "~" if SAMPLED in outcome.layers and Kind.MEMORY in peak else ""
-        table.add_row(
-            when(outcome.ended_at),
-            *((Text(run.run_id),) if with_run else ()),
-            Text(f"{shortened(str(task.task_id), 20)}{again}"),
-            Text(shortened(task.category)),
-            ending,
-            Text(shortened(outcome.host or UNKNOWN, 30)),
-            f"{peak[Kind.CORES]:.3g}" if Kind.CORES in peak else UNKNOWN,
-            sampled + amount(Kind.MEMORY, peak),
-            amount(Kind.MEMORY, attempt.allocation),
-            lasting(outcome.usage.wall_s),
-        )
-    return table
+def attempts_table(entries: Sequence[Entry]) -> FirstThatFits:
+    """One row per attempt; which run it is of, if there are several."""
+    ends = ends_of({entry.run.run_id for entry in entries})
+    rows = [_cells(entry, ends) for entry in entries]
+    run, end = (("run",), ("end",)) if len(ends) > 1 else ((), ())
+    labels, sizes = ("task", "category", "ending"), ("memory", "allocated", "took")
+    short = {"minute": "ended", "end": "run"}
+    return FirstThatFits(
+        lambda: _table(rows, ("ended", *run, *labels, "host", "cores", *sizes)),
+        lambda: _table(rows, ("ended", *run, *labels, "cores", *sizes)),
+        lambda: _table(rows, ("minute", *end, *labels, "cores", *sizes), short),
+        lambda: _table(rows, ("minute", *end, *labels, *sizes), short),
+        lambda: _narrow(rows, ("minute", *end, *labels, *sizes), short),
+    )
+
+
+def _cells(entry: Entry, ends: Mapping[str, str]) -> Row:
+    run, outcome = entry
+    attempt, peak = outcome.attempt, outcome.usage.peak
+    task = attempt.task
+    again = f" ({attempt.number})" if attempt.number > 1 else ""
+    sampled = "~" if SAMPLED in outcome.layers and Kind.MEMORY in peak else ""
+    return {
+        "ended": when(outcome.ended_at),
+        "minute": when(outcome.ended_at, "%m-%d %H:%M"),
+        "run": Text(run.run_id),
+        "end": Text(ends[run.run_id]),
+        "task": Text(f"{shortened(str(task.task_id), 20)}{again}"),
+        "category": Text(shortened(task.category)),
+        "ending": Text(_ending(outcome.ending, outcome.exhausted), STYLES.get(outcome.ending, "")),
+        "host": Text(shortened(outcome.host or UNKNOWN, 30)),
+        "cores": f"{peak[Kind.CORES]:.3g}" if Kind.CORES in peak else UNKNOWN,
+        "memory": sampled + amount(Kind.MEMORY, peak),
+        "allocated": amount(Kind.MEMORY, attempt.allocation),
+        "took": lasting(outcome.usage.wall_s),
+    }
+
+
+def ends_of(run_ids: Collection[str]) -> dict[str, str]:
+    """The last parts of ids, as few of them as tell these runs apart.
+
+    >>> ends_of(["20261116-182631-908fe036", "20261116-182606-0142a277"]).values()
+    dict_values(['908fe036', '0142a277'])
+    """
+
+    def last(parts: int) -> dict[str, str]:
+        return {run_id: "-".join(run_id.split("-")[-parts:]) for run_id in run_ids}
+
+    return next(ends for ends in map(last, count(1)) if len(set(ends.values())) == len(ends))
 
 
 def _ending(ending: Ending, exhausted: frozenset[Kind]) -> str:
@@ -93,10 +137,22 @@ def _ending(ending: Ending, exhausted: frozenset[Kind]) -> str:
     return f"{ending.value}: {kinds}" if kinds else ending.value
 
 
-def _table(labels: Sequence[str], numbers: Sequence[str]) -> Table:
+def _table(
+    rows: Iterable[Row], names: Sequence[str], titles: Mapping[str, str] = NO_TITLES
+) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in labels:
-        table.add_column(name, no_wrap=name in ("run", "ended", "began"))
-    for name in numbers:
-        table.add_column(name, justify="right", no_wrap=True)
+    for name in names:
+        justify: JustifyMethod = "right" if name in NUMBERS else "left"
+        table.add_column(titles.get(name, name), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*(row[name] for name in names))
+    return table
+
+
+def _narrow(rows: Iterable[Row], names: Sequence[str], titles: Mapping[str, str]) -> Table:
+    """With labels that are folded, so that 80 columns are enough."""
+    table = _table(rows, names, titles)
+    table.padding = (0, 1, 0, 0)
+    for name, column in zip(names, table.columns, strict=True):
+        column.max_width = WIDTHS.get(name)
     return table

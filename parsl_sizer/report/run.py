@@ -6,7 +6,7 @@ Tasks are added as they are settled; nothing is kept but sums.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Group
@@ -15,6 +15,7 @@ from rich.text import Text
 
 from parsl_sizer.model import MB, Amounts, Ending, Kind, Outcome, format_amount, is_bytes
 
+from .fitting import FirstThatFits
 from .phrases import plural
 from .text import UNKNOWN, amount, shortened
 
@@ -24,6 +25,7 @@ HEADROOM = 1.05
 MOST_CATEGORIES = 10_000
 """Categories beyond these are summed up under one name: memory stays bounded."""
 OTHERS = "(other categories)"
+COUNTS = ("tasks", "failed", "retries", "overruns")
 ENOUGH = "What would have been enough for every task that finished, as a fixed request"
 
 
@@ -36,7 +38,7 @@ class Use:
     allocated: float = 0.0
     used: float = 0.0
     whole: float = 0.0
-    """What whole nodes would have been, for every task that finished."""
+    """What whole nodes would have been, for the last attempt of every task."""
     largest: float = 0.0
     """The largest peak."""
     sizes: float = 0.0
@@ -175,28 +177,15 @@ def fixed_request(name: str, specification: str, not_enough_for: str | None) -> 
 
 def run_table(cost: RunCost, *, observed: bool = False) -> Group:
     """What the run cost, a row per category, the most memory first."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("category", overflow="fold", min_width=8)
-    given = "" if observed else " given"
-    labels = ("tasks", "failed", "retries", "overruns", f"memory{given}", "used", "efficiency")
-    for label in (*labels, "saved against whole nodes"):
-        table.add_column(label, justify="right", min_width=min(len(label), 9))
     rows = sorted(cost.categories.items(), key=lambda item: -item[1].kinds[Kind.MEMORY].allocated)
-    for name, category in rows:
-        memory = category.kinds[Kind.MEMORY]
-        table.add_row(
-            Text(shortened(name)),
-            f"{category.tasks:,}",
-            f"{category.failed:,}",
-            f"{category.retries:,}",
-            f"{category.overruns:,}",
-            _mean(memory.sizes, memory),
-            _mean(memory.peaks, memory),
-            _share(memory.used, memory.allocated) if memory.measured else UNKNOWN,
-            f"{amount(Kind.MEMORY, memory.saved)} ({_share(memory.saved, memory.whole)})"
-            if memory.whole
-            else UNKNOWN,
-        )
+    given = "memory" if observed else "memory given"
+    categories = [category for _, category in rows]
+    table = FirstThatFits(
+        lambda: _table(rows, given),
+        lambda: _table(rows, given, without=_zeros(categories)),
+        lambda: _table(rows, given, without=_zeros(categories), widths=(7, 18)),
+        lambda: _table(rows, given, without=_zeros(categories), widths=(7, 11), gap=1),
+    )
     lines = [
         Text(fixed_request(name, specification(category), not_enough_for(category)))
         for name, category in rows
@@ -205,6 +194,49 @@ def run_table(cost: RunCost, *, observed: bool = False) -> Group:
     if not lines:
         return Group(table)
     return Group(table, Text(f"{ENOUGH}:"), *lines)
+
+
+def _table(
+    rows: Iterable[tuple[str, CategoryCost]],
+    given: str,
+    *,
+    without: Collection[str] = (),
+    widths: tuple[int, int] | None = None,
+    gap: int = 2,
+) -> Table:
+    """A layout, without these counts; of what was given and what was saved in these widths."""
+    given_width, saved_width = widths or (None, None)
+    table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    table.add_column("category", overflow="fold")
+    counts = [name for name in COUNTS if name not in without]
+    for label in counts:
+        table.add_column(label, justify="right")
+    table.add_column(given, justify="right", max_width=given_width)
+    table.add_column("used", justify="right")
+    table.add_column("efficiency" if gap > 1 else "effi-\nciency", justify="right")
+    table.add_column("saved against whole nodes", justify="right", max_width=saved_width)
+    for name, category in rows:
+        memory = category.kinds[Kind.MEMORY]
+        table.add_row(
+            Text(shortened(name)),
+            *(f"{getattr(category, count):,}" for count in counts),
+            _mean(memory.sizes, memory),
+            _mean(memory.peaks, memory),
+            _share(memory.used, memory.allocated) if memory.measured else UNKNOWN,
+            f"{amount(Kind.MEMORY, memory.saved)} ({_share(memory.saved, memory.whole)})"
+            if memory.whole
+            else UNKNOWN,
+        )
+    return table
+
+
+def _zeros(categories: Sequence[CategoryCost]) -> set[str]:
+    """What a narrow terminal need not show: that nothing failed, or none overran."""
+    return {
+        name
+        for name in ("failed", "overruns")
+        if not any(getattr(category, name) for category in categories)
+    }
 
 
 def _mean(total: float, use: Use) -> str:

@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-from parsl_sizer.archive.base import Query
+from parsl_sizer.archive.base import SAMPLED, Entry, Query, Run
 from parsl_sizer.archive.memory import matches
 from parsl_sizer.archive.open import open_archive
 from parsl_sizer.cli import main, values
+from parsl_sizer.cli.archives import when
 from parsl_sizer.cli.parser import COMMANDS, command_line
-from parsl_sizer.model import Ending
+from parsl_sizer.model import Attempt, Ending, Kind, Outcome, TaskInfo, Usage
 from parsl_sizer.testing.archive_laws import entries
 
 Printed = Callable[..., Any]
@@ -95,6 +96,70 @@ def test_people_get_tables(archive: Path, capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out.startswith("run run-1")
     assert main(["history", "--runs", "--archive", str(archive)]) == 0
     assert "nextflow" in capsys.readouterr().out
+
+
+CATEGORY, USER = "align_genome", "ann_of_the_l"
+LIVE_RUNS = [Run(f"20261116-18263{n}-908fe03{n}", 1.8e9, USER, "assemble.py1") for n in range(2)]
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Path:
+    """Two runs as they are recorded, with attempts that leave no column empty."""
+    path = tmp_path / "live.sqlite3"
+    opened = open_archive(path)
+    for run in LIVE_RUNS:
+        for number, ending in enumerate(Ending, start=1):
+            attempt = Attempt(TaskInfo(1234, CATEGORY), number, {Kind.MEMORY: 1.23e9})
+            exhausted = frozenset({Kind.MEMORY} if ending is Ending.EXHAUSTED else ())
+            usage = Usage({Kind.CORES: 0.0655, Kind.MEMORY: 1.23e9}, 59.9 * 60)
+            outcome = Outcome(
+                *(attempt, ending, 1.8e9, usage, exhausted),
+                host="node-0123.cluster",
+                layers=(SAMPLED,),
+            )
+            opened.record([Entry(run, outcome)])
+    opened.close()
+    return path
+
+
+def shown(
+    width: int, capsys: pytest.CaptureFixture[str], patch: pytest.MonkeyPatch, *arguments: object
+) -> str:
+    patch.setenv("COLUMNS", str(width))
+    assert main([*map(str, arguments)]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= width
+    return out
+
+
+@pytest.mark.parametrize("width", [80, 90, 100, 110, 130, 160])
+@pytest.mark.parametrize("run", [None, LIVE_RUNS[0].run_id])
+def test_a_narrow_terminal_shows_what_matters_of_every_attempt(
+    live: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    width: int,
+    run: str | None,
+) -> None:
+    of = ["--run", run] if run else []
+    out = shown(width, capsys, monkeypatch, "history", "--archive", live, *of)
+    attempts = 4 if run else 8
+    assert out.count(CATEGORY) == attempts
+    assert out.count("~1.23 GB") == attempts
+    assert out.count("59.9 min") == attempts
+    for ending in Ending:
+        assert out.count(ending.value) == attempts / 4
+    assert all(one.run_id[-8:] in out for one in LIVE_RUNS if run in (None, one.run_id))
+    assert ("node-0123" in out) is (width >= (130 if run else 160))
+
+
+def test_a_narrow_terminal_shows_ids_of_runs_in_full(
+    live: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = shown(80, capsys, monkeypatch, "history", "--runs", "--archive", live)
+    for told in (USER, "assemble.py1", "live", when(1.8e9)[:10]):
+        assert out.count(told) == 2
+    assert all(run.run_id in out for run in LIVE_RUNS)
 
 
 def test_nothing_found_is_no_fault(archive: Path, capsys: pytest.CaptureFixture[str]) -> None:
