@@ -287,7 +287,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             where = location(self.archive)
             if where is None or not self._engine.measures:
                 return None
-            history = History(where, self.labels, self._warn)
+            history = History(where, self.labels, self._warn, node=lambda: self._sizer.largest)
             history.start()
         except Exception as error:
             self._warn(f"archive={self.archive!r} cannot be used ({error}): nothing is recorded.")

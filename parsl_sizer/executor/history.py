@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import getpass
 import hashlib
+import math
 import platform
 import socket
 import sys
@@ -14,6 +15,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,7 +26,8 @@ from parsl_sizer.archive.base import Archive, ArchiveError
 from parsl_sizer.archive.open import Where, open_archive, shown
 from parsl_sizer.archive.recorder import Recorder
 from parsl_sizer.archive.warm import lessons
-from parsl_sizer.model import Outcome, TaskInfo
+from parsl_sizer.model import Kind, Outcome, Resources, TaskInfo
+from parsl_sizer.report.run_summary import NODE_MEMORY
 from parsl_sizer.version import __version__
 
 LARGEST_SCRIPT = 10_000_000
@@ -39,16 +42,29 @@ class History:
     """The archive at a place, as one run reads and writes it."""
 
     def __init__(
-        self, where: Where, labels: Mapping[str, object] | None, warn: Callable[[str], None]
+        self,
+        where: Where,
+        labels: Mapping[str, object] | None,
+        warn: Callable[[str], None],
+        *,
+        node: Callable[[], Resources | None] = lambda: None,
     ) -> None:
         self._where = where
         self._warn = warn
         self._archive: Archive | None = None
         self._is_readable = True
+        self._node = node
+        self._has_recorded = False
         self._recorder = Recorder(where, this_run(labels or {}), warn=warn)
         self.run_id = self._recorder.run.run_id
-        self.record = self._recorder.record
         self.start = self._recorder.start
+
+    def record(self, outcome: Outcome) -> None:
+        """Keep an outcome; with the first the run is written, and by then a node is known."""
+        if not self._has_recorded:
+            self._has_recorded = True
+            self._recorder.run = with_node(self._recorder.run, self._node())
+        self._recorder.record(outcome)
 
     def before(self, task: TaskInfo) -> Sequence[Outcome]:
         """What the task's category did in earlier runs; in the one thread that decides."""
@@ -117,6 +133,13 @@ def this_run(labels: Mapping[str, object]) -> Run:
         },
         labels=labels,
     )
+
+
+def with_node(run: Run, node: Resources | None) -> Run:
+    """The run, labelled with the memory of its largest node; a label of the user's stays."""
+    if node is None or not 0 < node[Kind.MEMORY] < math.inf:
+        return run
+    return replace(run, labels={NODE_MEMORY: round(node[Kind.MEMORY]), **run.labels})
 
 
 def _user() -> str | None:

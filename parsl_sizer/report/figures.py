@@ -69,8 +69,9 @@ class Totals:
 class Saving:
     """Memory, against giving every task `baseline`; `against` says in words what that is.
 
-    `whole` leaves out attempts that ran out of something: there they would have had enough.
-    All are GB·h but the baseline.
+    `whole` is of every task's last attempt: with the baseline there would have been no other.
+    An attempt without an allocation is taken to have held the baseline. All are GB·h but the
+    baseline.
     """
 
     baseline: float

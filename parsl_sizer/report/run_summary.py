@@ -156,7 +156,7 @@ class _Part:
 
     def __init__(self, steps: int) -> None:
         self.sums = Sums()
-        self._ran_s = 0.0
+        self._ran_s = self._unlimited_s = 0.0
         self._timeline = Timeline(steps)
         self._slowest: Largest[Gathered] = Largest(STANDING_OUT)
         self._most_wasteful: Largest[Gathered] = Largest(STANDING_OUT)
@@ -169,8 +169,8 @@ class _Part:
 
     def add(self, outcome: Outcome, wall_s: float) -> None:
         """Take in an attempt."""
-        if outcome.ending is not Ending.EXHAUSTED:
-            self._ran_s += wall_s
+        if Kind.MEMORY not in outcome.attempt.allocation:
+            self._unlimited_s += wall_s
         if wall_s and math.isfinite(outcome.ended_at):
             held = outcome.attempt.allocation.get(Kind.MEMORY, 0.0)
             peak = outcome.usage.peak.get(Kind.MEMORY, 0.0)
@@ -178,6 +178,7 @@ class _Part:
 
     def settle(self, task: Gathered) -> None:
         """Take in a task all of whose attempts were added."""
+        self._ran_s += finite(task.last.usage.wall_s)
         self._slowest.add(task.wall_s, task)
         if task.wasted is not None and task.wasted > 0:
             self._most_wasteful.add(task.wasted, task)
@@ -194,10 +195,12 @@ class _Part:
         return {name: getattr(part, name) for name in Part.__dataclass_fields__}
 
     def _saving(self, baseline: Baseline | None) -> Saving | None:
+        """As in the table at the end of a run, `run.CategoryCost`."""
         memory = self.sums.kinds[Kind.MEMORY]
         if baseline is None or not memory.allocations or not self._ran_s:
             return None
-        whole, allocated = baseline.memory * self._ran_s / GB_H, memory.allocated / GB_H
+        whole = baseline.memory * self._ran_s / GB_H
+        allocated = (memory.allocated + baseline.memory * self._unlimited_s) / GB_H
         if not whole:  # a time so short that nothing is left of it
             return None
         saved = whole - allocated

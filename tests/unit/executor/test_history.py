@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from parsl_sizer.archive.base import Query
 from parsl_sizer.archive.open import open_archive
 from parsl_sizer.executor import history
 from parsl_sizer.executor.history import History
-from parsl_sizer.model import Attempt, Ending, Kind, Outcome, TaskInfo, Usage
+from parsl_sizer.model import Attempt, Ending, Kind, Outcome, Resources, TaskInfo, Usage
 
 TASK = TaskInfo(1, "align")
 LIMIT_S = 30.0
@@ -83,6 +84,24 @@ def test_when_a_run_has_ended_its_archive_is_one_file(tmp_path: Path, said: list
     assert [entry.outcome.attempt.task.task_id for entry in copied.entries()] == [7]
     copied.close()
     assert not said
+
+
+@pytest.mark.parametrize(
+    ("labels", "recorded"), [(None, 64_000_000_000), ({"node_memory": "8GB"}, "8GB")]
+)
+def test_a_run_is_recorded_with_the_memory_of_its_node_unless_a_label_has_it(
+    tmp_path: Path, said: list[str], labels: dict[str, object] | None, recorded: object
+) -> None:
+    path, nodes = tmp_path / "archive.sqlite3", [Resources(memory=64e9)]
+    made = History(path, labels, said.append, node=nodes.pop)
+    made.start()
+    for number in (7, 8):
+        made.record(outcome(number))
+    made.close()
+    archive = open_archive(path, read_only=True)
+    [line] = archive.runs(Query())
+    archive.close()
+    assert (line.attempts, dict(line.run.labels)) == (2, {"node_memory": recorded})
 
 
 def test_an_archive_that_never_answers_holds_up_nobody(hanging: Path, said: list[str]) -> None:

@@ -88,8 +88,29 @@ def test_what_was_saved_is_against_the_largest_allocation_and_says_so() -> None:
     found = summary(outcome(1, held=8 * GB), outcome(2, held=2 * GB), outcome(3, **FAILED)).saving
     assert found is not None
     assert found.against == "8 GB, the largest allocation that any task of the run had"
-    assert (found.whole, found.allocated, found.saved) == pytest.approx((16.0, 11.0, 5.0))
-    assert found.share == pytest.approx(5 / 16)
+    assert (found.whole, found.allocated, found.saved) == pytest.approx((24.0, 11.0, 13.0))
+    assert found.share == pytest.approx(13 / 24)
+
+
+def test_what_was_saved_is_the_same_at_the_end_of_a_run_and_in_its_report() -> None:
+    lost, unlimited = {"ending": Ending.LOST}, {"held": None}
+    tasks = [
+        retried(1),
+        [outcome(2, number=3), outcome(2, number=2, **lost), outcome(2, **lost | unlimited)],
+        [outcome(3, number=2, **FAILED | {"held": 64 * GB}), outcome(3, **FAILED)],
+        [outcome(4, ending=Ending.RAISED, wall_s=60.0)],
+        [outcome(5, **unlimited)],
+    ]
+    cost, node = RunCost(), 64 * GB
+    for attempts in tasks:
+        cost.add(attempts[::-1], {Kind.MEMORY: node})
+    entries = [attempt for attempts in tasks for attempt in attempts]
+    found = summary(*entries, run=Run("run-1", labels={"node_memory": node})).categories[0].saving
+    memory = cost.categories["align"].kinds[Kind.MEMORY]
+    assert found is not None
+    assert (found.whole, found.allocated, found.saved) == pytest.approx(
+        (memory.whole / GB / HOUR, memory.allocated / GB / HOUR, memory.saved / GB / HOUR)
+    )
 
 
 @pytest.mark.parametrize("label", ["64GB", 64e9, 64_000_000_000])
