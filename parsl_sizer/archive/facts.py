@@ -73,7 +73,7 @@ def size_of(path: Path) -> int | None:
     """The bytes of an archive's file, with what has not been folded into it yet."""
     try:
         size = path.stat().st_size
-        log = path.with_name(path.name + "-wal")
+        log = path.parent / f"{path.name}-wal"
         return size + (log.stat().st_size if log.exists() else 0)
     except OSError:
         return None

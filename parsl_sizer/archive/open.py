@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .base import Archive, ArchiveError
 from .postgres import PostgresArchive, without_password
-from .sqlite import Damaged, File, SqliteArchive, file_at
+from .sqlite import Damaged, Empty, File, SqliteArchive, file_at
 
 VARIABLE, OFF = "PARSL_SIZER_ARCHIVE", "off"
 ADDRESSES = ("postgresql:", "postgres:")
@@ -68,7 +68,7 @@ def open_archive(
         return PostgresArchive(where)
     where = Path(where)
     if read_only and not where.exists():
-        raise ArchiveError(f"There is no archive at {where}: no run has been recorded there yet.")
+        raise Empty(f"There is no archive at {where}: no run has been recorded there yet.")
     shares_log = not is_on_network(where)
     if read_only:
         return SqliteArchive(where, shares_log=shares_log, read_only=True)

@@ -36,8 +36,8 @@ class Spool:
 
     @classmethod
     def beside(cls, archive: Path) -> Spool:
-        """The one of an archive in a file."""
-        return cls(archive.with_name(f"{archive.name}.spool"))
+        """The one of an archive in a file, or of a folder that was named as one, as `.`."""
+        return cls(archive.parent / f"{archive.name}.spool")
 
     def append(self, name: str, entries: Iterable[Entry], suffix: str = WAITING) -> Path:
         """Write entries to the end of a file of this run's own, for good."""

@@ -31,6 +31,10 @@ class Damaged(ArchiveError):
     """An archive that cannot be read any more; no file of another kind."""
 
 
+class Empty(ArchiveError):
+    """An archive to be read that nothing was recorded in yet."""
+
+
 class Newer(ArchiveError):
     """An archive that was written by a newer version of this package."""
 
@@ -44,6 +48,8 @@ class SqliteArchive(SqlArchive):
         self.path = path
         self._is_read_only = read_only
         with _told(path):
+            if path.is_dir():
+                raise IsADirectoryError("it is a folder; name a file in it")
             if not read_only:
                 path.parent.mkdir(parents=True, exist_ok=True)
             uri = f"{path.absolute().as_uri()}?mode={'ro' if read_only else 'rwc'}"
@@ -80,6 +86,9 @@ class SqliteArchive(SqlArchive):
                 f"of parsl_sizer knows up to {VERSION}: please upgrade it."
             )
         if read_only:
+            [(tables,)] = execute("SELECT COUNT(*) FROM sqlite_master")
+            if not tables:
+                raise Empty(f"The archive {self.path} is empty: nothing was recorded in it yet.")
             return
         self._set_journal("wal" if shares_log else "delete")
         execute("PRAGMA synchronous = NORMAL" if shares_log else "PRAGMA synchronous = FULL")

@@ -99,7 +99,7 @@ def about_archive(found: Facts | None) -> list[str]:
         return [f"There is no archive: {VARIABLE} is {OFF}, so runs are not recorded."]
     told = []
     if found.fault is not None:
-        told.append(f"The archive cannot be used. {found.fault}")
+        told.append(found.fault)
     elif not found.exists:
         told.append(f"The archive is to be {found.where}; no run has been recorded there yet.")
     else:

@@ -25,6 +25,7 @@ from parsl_sizer.archive import Run
 from parsl_sizer.archive.base import Archive, ArchiveError
 from parsl_sizer.archive.open import Where, open_archive, shown
 from parsl_sizer.archive.recorder import Recorder
+from parsl_sizer.archive.sqlite import Empty
 from parsl_sizer.archive.warm import lessons
 from parsl_sizer.model import Kind, Outcome, Resources, TaskInfo
 from parsl_sizer.report.run_summary import NODE_MEMORY
@@ -92,10 +93,11 @@ class History:
         self._recorder.close()  # last: who only reads leaves the log of SQLite beside its file
 
     def _lessons(self, task: TaskInfo) -> Sequence[Outcome]:
-        if isinstance(self._where, Path) and not self._where.exists():
-            return ()
         if self._archive is None:
-            self._archive = open_archive(self._where, read_only=True)
+            try:
+                self._archive = open_archive(self._where, read_only=True)
+            except Empty:
+                return ()
         return lessons(self._archive, task)
 
 

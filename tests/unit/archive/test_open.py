@@ -132,6 +132,27 @@ def test_a_damaged_one_is_not_set_aside_by_who_only_reads(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("read_only", [True, False])
+@pytest.mark.parametrize("name", ["", "runs", "/"])
+def test_a_folder_is_told_to_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, read_only: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).mkdir(exist_ok=True)
+    with pytest.raises(ArchiveError, match=r"is a folder; name a file in it\."):
+        open_archive(Path(name), read_only=read_only)
+
+
+def test_of_an_empty_file_it_is_told_that_nothing_was_recorded_yet(tmp_path: Path) -> None:
+    path = tmp_path / "archive.sqlite3"
+    path.touch()
+    with pytest.raises(ArchiveError, match="is empty: nothing was recorded in it yet"):
+        open_archive(path, read_only=True)
+    archive = open_archive(path)
+    assert not list(archive.entries())
+    archive.close()
+
+
 def test_a_file_that_is_no_archive_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "precious.csv"
     path.write_text("precious\n")

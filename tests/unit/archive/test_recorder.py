@@ -183,6 +183,20 @@ def test_a_file_that_is_no_archive_is_left_and_the_run_kept_beside_it(
     adds_up(aside, tmp_path / "other.sqlite3")
 
 
+@pytest.mark.parametrize("name", ["", "runs"])
+def test_of_a_folder_it_is_told_and_the_run_kept_aside(
+    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).mkdir(exist_ok=True)
+    made = Recorder(Path(name), RUN, warn=said.append, every_s=0.01)
+    made.start()
+    made.record(outcome(1))
+    made.close()
+    assert "is a folder; name a file in it. What this run did is kept in" in said[0]
+    adds_up(kept_aside(said), tmp_path / "other.sqlite3", 1)
+
+
 @pytest.mark.parametrize("share", [0.05, 0.3, 0.6, 0.9])
 def test_one_that_is_cut_short_loses_nothing_of_this_run(
     path: Path, recorded: Callable[..., None], said: list[str], share: float

@@ -83,10 +83,27 @@ def test_one_that_cannot_be_opened_is_told_and_left_alone(
 ) -> None:
     archive.write_text("not a database at all, whatever its name says " * 50)
     assert main(["doctor", "--archive", str(archive)]) == 0
-    assert f"The archive cannot be used. The archive {archive} is damaged" in (
-        capsys.readouterr().out
-    )
+    assert f"\nThe archive {archive} is damaged: " in capsys.readouterr().out
     assert facts(archive).damaged == ()
+
+
+@pytest.mark.parametrize("name", [".", "runs"])
+def test_of_a_folder_it_is_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).mkdir(exist_ok=True)
+    assert about_archive(facts(Path(name))) == [
+        f"The archive {name} cannot be used: it is a folder; name a file in it."
+    ]
+
+
+def test_of_an_empty_file_it_is_told_that_nothing_was_recorded_yet(tmp_path: Path) -> None:
+    path = tmp_path / "empty.sqlite3"
+    path.touch()
+    assert about_archive(facts(path)) == [
+        f"The archive {path} is empty: nothing was recorded in it yet."
+    ]
 
 
 def test_on_a_network_file_system_runs_are_merged(archive: Path) -> None:

@@ -86,6 +86,19 @@ def test_when_a_run_has_ended_its_archive_is_one_file(tmp_path: Path, said: list
     assert not said
 
 
+def test_an_empty_file_is_an_archive_that_nothing_was_recorded_in_yet(
+    tmp_path: Path, said: list[str]
+) -> None:
+    path = tmp_path / "archive.sqlite3"
+    path.touch()
+    made = History(path, None, said.append)
+    made.start()
+    assert made.before(TASK) == ()
+    made.record(outcome(7))
+    made.close()
+    assert not said
+
+
 @pytest.mark.parametrize(
     ("labels", "recorded"), [(None, 64_000_000_000), ({"node_memory": "8GB"}, "8GB")]
 )
