@@ -84,13 +84,19 @@ def whatif(command: argparse.ArgumentParser) -> None:
 def explain(command: argparse.ArgumentParser) -> None:
     """What ``explain`` takes."""
     command.add_argument("task", metavar="TASK", help="the task's id")
-    search.add_run(command, help="the run that it is of (default: the last one)")
+    search.add_run(command, help="the run that it is of", default=search.LAST_RUN)
     where(command)
 
 
 def report(command: argparse.ArgumentParser) -> None:
     """What ``report`` takes."""
-    command.add_argument("run_id", metavar="RUN", help="the run's id, the beginning of it, or last")
+    command.add_argument(
+        "run_id",
+        nargs="?",
+        default=search.LAST_RUN,
+        metavar="RUN",
+        help=f"the run, by {search.BY} (default: {search.LAST_RUN})",
+    )
     command.add_argument("--html", metavar="FILE", help="write the page to this file")
     where(command)
 
@@ -117,7 +123,7 @@ def prune(command: argparse.ArgumentParser) -> None:
         help="runs that ended longer ago than this, such as 90d",
     )
     which.add_argument(
-        "--run", dest="run_ids", nargs="+", metavar="RUN", help="these runs, by their ids"
+        "--run", dest="run_ids", nargs="+", metavar="RUN", help=f"these runs, each by {search.BY}"
     )
     which.add_argument(
         "--keep-runs", type=values.count, metavar="N", help="all runs but the newest N"

@@ -5,21 +5,29 @@ from __future__ import annotations
 import logging
 import time
 from argparse import Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import NamedTuple
 
-from parsl_sizer.archive.base import Archive, ArchiveError
+from parsl_sizer.archive.base import Archive, ArchiveError, Query, RunLine
 from parsl_sizer.archive.facts import size_of
 from parsl_sizer.archive.open import OFF, VARIABLE, Where, location, open_archive, shown
-from parsl_sizer.model import Amounts, Kind, format_amount
+from parsl_sizer.model import Amounts, Kind, SizerError, format_amount
 from parsl_sizer.report.text import UNKNOWN
 
 from .output import say
+from .search import LAST_RUN
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 MOMENT = "%Y-%m-%d %H:%M:%S"
+SUGGESTED = 3
+
+
+class UnknownRun(SizerError):
+    """No run of that name, or several; the message says which there are."""
 
 
 class Opened(NamedTuple):
@@ -61,6 +69,42 @@ def opened(arguments: Namespace, *, read_only: bool = True) -> Iterator[Opened]:
         yield Opened(archive, where)
     finally:
         archive.close()
+
+
+def the_run(wanted: str, found: Opened) -> RunLine:
+    """The run that is meant by its id, by the beginning or the end of its id, or as the last."""
+    if wanted:
+        exact = Query(last=1) if wanted == LAST_RUN else Query(run_id=wanted)
+        for line in found.archive.runs(exact):
+            return line
+    lines = {line.run.run_id: line for line in found.archive.runs()}
+    if not lines:
+        raise UnknownRun(f"There is no run in the archive {found.name} yet.")
+    begun = [name for name in lines if wanted and name.startswith(wanted)]
+    # On a narrow terminal runs are called by their ends: whole parts of an id.
+    meant = begun or [name for name in lines if wanted and name.endswith(f"-{wanted}")]
+    if len(meant) == 1:
+        return lines[meant[0]]
+    if meant:
+        part = "beginning" if begun else "end"
+        raise UnknownRun(
+            f"{wanted!r} is the {part} of {len(meant):,} runs: {_listed(meant)}; write more of it."
+        )
+    if close := get_close_matches(wanted, lines, n=SUGGESTED, cutoff=0.5):
+        raise UnknownRun(f"There is no run {wanted!r}; did you mean {' or '.join(close)}?")
+    raise UnknownRun(f"There is no run {wanted!r}; the newest are {_listed([*lines])}.")
+
+
+def of_the_run(query: Query, found: Opened) -> Query:
+    """The same query, with the whole id of the run that it names."""
+    if query.run_id is None:
+        return query
+    return replace(query, run_id=the_run(query.run_id, found).run.run_id)
+
+
+def _listed(names: Sequence[str]) -> str:
+    listed = ", ".join(names[:SUGGESTED])
+    return f"{listed}, …" if len(names) > SUGGESTED else listed
 
 
 def when(moment: float, form: str = MOMENT) -> str:

@@ -15,7 +15,7 @@ from parsl_sizer.model import Ending, Kind, SizerError, format_amount
 from parsl_sizer.report.plain import entry_json
 from parsl_sizer.report.text import UNKNOWN, shortened
 
-from .archives import Opened, amounts, counted, lasting, opened, when
+from .archives import Opened, amounts, counted, lasting, opened, the_run, when
 from .output import console, print_json
 
 MOST = 10_000
@@ -60,7 +60,7 @@ class Before:
 
 def run(arguments: Namespace) -> None:
     with opened(arguments) as found:
-        run = _the_run(arguments, found)
+        run = the_run(arguments.run, found).run
         entries = _attempts(arguments.task, run, found)
         first = entries[0].outcome.attempt
         here = earlier = None
@@ -84,17 +84,6 @@ def run(arguments: Namespace) -> None:
             )
         else:
             _show(entries, here, earlier)
-
-
-def _the_run(arguments: Namespace, found: Opened) -> Run:
-    """The run that was named, or the last one."""
-    for entry in found.archive.entries(Query(run_id=arguments.run, last=1)):
-        return entry.run
-    if arguments.run is None:
-        raise SizerError(f"There is nothing in {found.name} yet.")
-    raise SizerError(
-        f"There is no run {arguments.run!r} in {found.name}; see parsl-sizer history --runs."
-    )
 
 
 def _attempts(task: str, run: Run, found: Opened) -> list[Entry]:

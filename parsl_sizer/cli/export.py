@@ -20,7 +20,7 @@ from parsl_sizer.model import Ending, SizerError
 from parsl_sizer.simulator import Row
 from parsl_sizer.simulator.trace import COLUMNS, as_cells
 
-from .archives import opened
+from .archives import of_the_run, opened
 from .output import print_json, progress, say, ticking
 from .search import query_of
 
@@ -36,9 +36,9 @@ class Counted:
 def run(arguments: Namespace) -> None:
     if arguments.csv and arguments.json and arguments.output is None:
         raise SizerError("--csv and --json go together only with -o FILE, which gets the CSV.")
-    counted = Counted()
+    counted, query = Counted(), query_of(arguments)
     with opened(arguments) as found, ExitStack() as stack:
-        entries = found.archive.entries(query_of(arguments))
+        entries = found.archive.entries(of_the_run(query, found))
         entries = chain(list(islice(entries, 1)), entries)  # a fault comes before there is a file
         file: TextIO = sys.stdout
         if arguments.output is not None:

@@ -17,7 +17,7 @@ from parsl_sizer.report.fitting import FirstThatFits
 from parsl_sizer.report.plain import entry_json, run_json
 from parsl_sizer.report.text import UNKNOWN, shortened
 
-from .archives import amount, lasting, opened, when
+from .archives import amount, lasting, of_the_run, opened, when
 from .output import console, print_json, say
 from .search import query_of
 
@@ -34,6 +34,7 @@ Row = Mapping[str, "str | Text"]
 def run(arguments: Namespace) -> None:
     query = query_of(arguments)
     with opened(arguments) as found:
+        query = of_the_run(query, found)
         if arguments.runs:
             lines = found.archive.runs(query)
             if arguments.json:

@@ -6,11 +6,11 @@ import sys
 from argparse import Namespace
 from collections.abc import Sequence
 
-from parsl_sizer.archive.base import Archive, Query, RunLine
+from parsl_sizer.archive.base import RunLine
 from parsl_sizer.model import SizerError
 from parsl_sizer.report.plain import run_json
 
-from .archives import Opened, counted, opened
+from .archives import Opened, counted, opened, the_run
 from .history import runs_table
 from .output import console, print_json
 from .search import query_of_runs
@@ -43,22 +43,14 @@ def run(arguments: Namespace) -> None:
 
 def _chosen(arguments: Namespace, found: Opened) -> list[RunLine]:
     """The runs to remove, the newest first."""
-    archive, query = found.archive, query_of_runs(arguments)
     if arguments.run_ids is not None:
-        return [
-            _the_run(archive, run_id, found.name) for run_id in dict.fromkeys(arguments.run_ids)
-        ]
-    lines = archive.runs(query)
+        named = [the_run(wanted, found) for wanted in arguments.run_ids]
+        return list({line.run.run_id: line for line in named}.values())
+    lines = found.archive.runs(query_of_runs(arguments))
     if arguments.keep_runs is not None:
         return lines[arguments.keep_runs :]
     # Some formats do not say when: what may be new is kept.
     return [line for line in lines if 0 < line.ended_at < arguments.older_than]
-
-
-def _the_run(archive: Archive, run_id: str, name: str) -> RunLine:
-    for line in archive.runs(Query(run_id=run_id)):
-        return line
-    raise SizerError(f"There is no run {run_id!r} in {name}; see parsl-sizer history --runs.")
 
 
 def _show(arguments: Namespace, lines: Sequence[RunLine], found: Opened) -> None:

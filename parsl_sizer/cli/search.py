@@ -13,12 +13,14 @@ from parsl_sizer.model import Ending, SizerError
 from . import values
 
 LAST = 20
+LAST_RUN = "last"
+BY = f"its id, the beginning or the end of it, or {LAST_RUN}"
 ENDINGS = tuple(ending.value for ending in Ending)
 
 
 def add_options(command: argparse.ArgumentParser, *, last: int | None) -> None:
     """Everything that can be looked for, and how many are shown if nothing is said."""
-    add_run(command, help="of this run")
+    add_run(command, help="of this run", default=None)
     command.add_argument("--category", metavar="NAME", help="of this category")
     add_options_of_runs(command)
     command.add_argument(
@@ -74,9 +76,16 @@ def add_options(command: argparse.ArgumentParser, *, last: int | None) -> None:
     )
 
 
-def add_run(command: argparse.ArgumentParser, *, help: str) -> None:
-    """The id of a run."""
-    command.add_argument("--run", dest="run_id", metavar="RUN", help=help)
+def add_run(command: argparse.ArgumentParser, *, help: str, default: str | None) -> None:
+    """A run, and which one it is if nothing is said."""
+    otherwise = f" (default: {default})" if default else ""
+    command.add_argument(
+        "--run",
+        dest="run_id",
+        default=default,
+        metavar="RUN",
+        help=f"{help}, by {BY}{otherwise}",
+    )
 
 
 def add_options_of_runs(command: argparse.ArgumentParser) -> None:

@@ -119,9 +119,11 @@ def test_what_is_not_there_is_told(
     assert "The run new has no task '99' that has ended; name another run" in sentence
     assert "no task 'x²'" in refused("explain", "x²", "--archive", archive)
     assert "no task '²'" in refused("explain", "²", "--archive", archive)
-    assert "There is no run 'nope' in" in refused(
-        "explain", 1, "--run", "nope", "--archive", archive
+    assert "There is no run 'x'; the newest are new, old, logged." in refused(
+        "explain", 1, "--run", "x", "--archive", archive
     )
     open_archive(tmp_path / "empty.sqlite3").close()
     empty = tmp_path / "empty.sqlite3"
-    assert f"There is nothing in {empty} yet." in refused("explain", 1, "--archive", empty)
+    assert f"There is no run in the archive {empty} yet." in refused(
+        "explain", 1, "--archive", empty
+    )

@@ -115,7 +115,7 @@ def test_how_large_the_file_is_is_told(archive: Path, capsys: pytest.CaptureFixt
         ("--older-than 90", "'90' is not an age; write it like 90d"),
         ("--older-than 90d --keep-runs 3", "not allowed with argument"),
         ("--keep-runs -1", "'-1' is not a whole number, 0 or more"),
-        ("--run run-1 nope", "There is no run 'nope' in"),
+        ("--run run-1 nope", "There is no run 'nope'; the newest are run-1, "),
     ],
 )
 def test_what_to_remove_has_to_be_clear(
