@@ -91,7 +91,7 @@ def set_aside(path: Path, file: File | None) -> Path | None:
     `file` is the damaged one: by now another process may have begun a new one in its place.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    aside = path.with_name(f"{path.name}.damaged-{stamp}-{os.getpid()}")
+    aside = path.with_name(f"{path.name}.damaged-{stamp}-{os.urandom(4).hex()}")
     try:
         with _held(path.parent, fcntl.LOCK_EX):
             if file is None or file_at(path) != file:

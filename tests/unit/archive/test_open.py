@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 from parsl_sizer.archive.base import ArchiveError
-from parsl_sizer.archive.open import data_folder, is_on_network, location, open_archive, shown
+from parsl_sizer.archive.open import (
+    data_folder,
+    is_on_network,
+    location,
+    open_archive,
+    set_aside,
+    shown,
+)
 from parsl_sizer.archive.schema import VERSION
-from parsl_sizer.archive.sqlite import BUSY_S, SqliteArchive
+from parsl_sizer.archive.sqlite import BUSY_S, SqliteArchive, file_at
 from parsl_sizer.testing.archive_laws import entries
 
 MOUNTS = """\
@@ -183,6 +190,17 @@ def test_a_damaged_archive_is_known_by_how_it_begins_or_by_its_name(
     [aside] = tmp_path.glob("*.damaged-*")
     assert aside.read_bytes() == content
     assert str(aside) in said[0]
+
+
+def test_of_two_that_are_set_aside_at_once_both_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "strftime", lambda layout: "20250301-101500")
+    path = tmp_path / "archive.sqlite3"
+    for content in (b"the first", b"the second"):
+        path.write_bytes(content)
+        set_aside(path, file_at(path))
+    assert {aside.read_bytes() for aside in tmp_path.iterdir()} == {b"the first", b"the second"}
 
 
 def test_a_migration_that_fails_leaves_the_archive_as_it_was(
