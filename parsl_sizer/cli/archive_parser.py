@@ -120,7 +120,8 @@ def prune(command: argparse.ArgumentParser) -> None:
         "--older-than",
         type=values.age,
         metavar="AGE",
-        help="runs that ended longer ago than this, such as 90d",
+        help="runs that ended longer ago than this, such as 90d; "
+        "or began, if their end is not known",
     )
     which.add_argument(
         "--run", dest="run_ids", nargs="+", metavar="RUN", help=f"these runs, each by {search.BY}"

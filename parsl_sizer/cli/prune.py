@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
@@ -10,15 +11,15 @@ from parsl_sizer.archive.base import RunLine
 from parsl_sizer.model import SizerError
 from parsl_sizer.report.plain import run_json
 
-from .archives import Opened, counted, opened, the_run
+from .archives import SUGGESTED, Opened, counted, opened, the_run
 from .history import runs_table
-from .output import console, print_json
+from .output import console, print_json, say
 from .search import query_of_runs
 
 
 def run(arguments: Namespace) -> None:
     with opened(arguments) as found:
-        lines = _chosen(arguments, found)
+        lines, undated = _chosen(arguments, found)
     is_meant = bool(lines) and not arguments.dry_run
     if is_meant and not arguments.yes and (arguments.json or not sys.stdin.isatty()):
         raise SizerError(
@@ -27,6 +28,8 @@ def run(arguments: Namespace) -> None:
         )
     if not arguments.json:
         _show(arguments, lines, found)
+    if undated:
+        say(_kept(undated))
     removed = None
     if is_meant and (arguments.yes or _is_agreed(lines)):
         with opened(arguments, read_only=False) as writable:
@@ -41,16 +44,29 @@ def run(arguments: Namespace) -> None:
         print_json({"archive": found.name, "runs": runs, "removed": removed})
 
 
-def _chosen(arguments: Namespace, found: Opened) -> list[RunLine]:
-    """The runs to remove, the newest first."""
+def _chosen(arguments: Namespace, found: Opened) -> tuple[list[RunLine], list[RunLine]]:
+    """The runs to remove, the newest first, and those that may be as old, but do not say."""
     if arguments.run_ids is not None:
         named = [the_run(wanted, found) for wanted in arguments.run_ids]
-        return list({line.run.run_id: line for line in named}.values())
+        return list({line.run.run_id: line for line in named}.values()), []
     lines = found.archive.runs(query_of_runs(arguments))
     if arguments.keep_runs is not None:
-        return lines[arguments.keep_runs :]
+        return lines[arguments.keep_runs :], []
     # Some formats do not say when: what may be new is kept.
-    return [line for line in lines if 0 < line.ended_at < arguments.older_than]
+    old = [line for line in lines if 0 < _date(line) < arguments.older_than]
+    return old, [line for line in lines if _date(line) <= 0]
+
+
+def _date(line: RunLine) -> float:
+    """When a run ended, or at least when it began; 0 if neither is known."""
+    return line.ended_at if line.ended_at > 0 else line.run.started_at
+
+
+def _kept(undated: Sequence[RunLine]) -> str:
+    names = shlex.join(line.run.run_id for line in undated[:SUGGESTED])
+    more = " …" if len(undated) > SUGGESTED else ""
+    kept = counted(len(undated), "run")
+    return f"Kept {kept} without a date; remove by name: parsl-sizer prune --run {names}{more}."
 
 
 def _show(arguments: Namespace, lines: Sequence[RunLine], found: Opened) -> None:

@@ -108,6 +108,42 @@ def test_how_large_the_file_is_is_told(archive: Path, capsys: pytest.CaptureFixt
     assert "The file has" in out
 
 
+def record(archive: Path, *runs: Run) -> None:
+    """Runs with an attempt each whose end is not known."""
+    opened = open_archive(archive)
+    attempt = Attempt(TaskInfo(1, "align"), 1, {})
+    opened.record([Entry(run, Outcome(attempt, Ending.DONE)) for run in runs])
+    opened.close()
+
+
+def test_a_run_whose_end_is_not_known_is_as_old_as_its_beginning(
+    printed: Printed, archive: Path
+) -> None:
+    now = time.time()
+    record(archive, Run("begun-95", now - 95 * DAY), Run("begun-5", now - 5 * DAY))
+    found = printed("prune", "--older-than", "90d", "--dry-run", "--archive", archive)
+    assert [run["run"] for run in found["runs"]] == ["begun-95", "run-100"]
+
+
+def test_how_to_remove_runs_without_a_date_is_told(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def told(*options: str) -> str:
+        assert main(["prune", *options, "--dry-run", "--archive", str(archive)]) == 0
+        return capsys.readouterr().err
+
+    assert told("--older-than", "90d") == (
+        "parsl-sizer: Kept 1 run without a date; remove by name: parsl-sizer prune --run run-0.\n"
+    )
+    assert told("--older-than", "90d", "--user", "bob") == ""
+    assert told("--keep-runs", "1") == ""
+    record(archive, *(Run(f"no date {number}") for number in range(3)))
+    assert told("--older-than", "90d").endswith(
+        "Kept 4 runs without a date; remove by name: "
+        "parsl-sizer prune --run 'no date 2' 'no date 1' 'no date 0' ….\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
