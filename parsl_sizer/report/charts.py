@@ -15,8 +15,10 @@ from typing import NamedTuple
 PLOT, AXIS, ROW = 150, 24, 16
 """The heights of what is drawn, of the axis below it, and of a row of labels above it."""
 TOP = 14
-LABEL_WIDTH = 38.0
-"""What a label takes of the width, in percent, on the narrowest screen."""
+LETTER_WIDTH = 2.0
+"""What a letter of a label takes of the width, in percent, on the narrowest screen."""
+SHIFTS = {"start": 4, "end": -4, "middle": 0}
+"""How far a label is from its line, by where it is anchored."""
 ACROSS, DOWN = 1000, 100
 """The units of a stretched curve."""
 
@@ -130,7 +132,7 @@ def histogram(
 ) -> str:
     """Bars, and lines with labels across them; what the highest bar stands for is written."""
     placed = list(_rows(marks, scale))
-    rows = 1 + max((row for _, row in placed), default=-1)
+    rows = 1 + max((row for *_, row in placed), default=-1)
     top = TOP + ROW * rows
     highest = max((bar.height for bar in bars), default=0.0) or 1.0
     parts = [_axis(scale, ticks, top), _grid(top)]
@@ -145,15 +147,14 @@ def histogram(
             f'width="{width:.2f}%" height="{height:.1f}"><title>{escape(bar.label)}</title></rect>'
         )
     labels = [_height(top, highest_label)]
-    for mark, row in placed:
+    for mark, anchor, row in placed:
         across, y = 100 * scale.at(mark.value), TOP + ROW * row
-        anchor, shift = ("end", -4) if across > 100 - LABEL_WIDTH else ("start", 4)
         parts.append(
             f'<line class="mark {mark.style}" x1="{across:.2f}%" x2="{across:.2f}%" '
-            f'y1="{y - 10}" y2="{top + PLOT}"/>'
+            f'y1="{y + 4 if anchor == "middle" else y - 10}" y2="{top + PLOT}"/>'
         )
         labels.append(
-            f'<text class="label" x="{across:.2f}%" dx="{shift}" y="{y}" '
+            f'<text class="label" x="{across:.2f}%" dx="{SHIFTS[anchor]}" y="{y}" '
             f'text-anchor="{anchor}">{escape(mark.label)}</text>'
         )
     return _picture(words, top + PLOT + AXIS, parts + labels)
@@ -217,19 +218,33 @@ def _axis(scale: Scale, ticks: Sequence[Tick], top: int) -> str:
     return "".join(parts)
 
 
-def _rows(marks: Sequence[Mark], scale: Scale) -> Iterator[tuple[Mark, int]]:
-    """Each mark with the row for its label, so that no two lie on each other."""
+def _rows(marks: Sequence[Mark], scale: Scale) -> Iterator[tuple[Mark, str, int]]:
+    """Each mark with the side and the row of its label, so that no two lie on each other."""
     taken: list[tuple[float, float, int]] = []
-    found = sorted((100 * scale.at(mark.value), mark) for mark in marks)
-    on_left = [pair for pair in found if pair[0] <= 100 - LABEL_WIDTH]
-    for at, mark in (*on_left, *found[: len(on_left) - len(found) - 1 : -1]):
-        left = at if at <= 100 - LABEL_WIDTH else at - LABEL_WIDTH
-        right = left + LABEL_WIDTH
-        # From both sides inwards, each below all that it meets: few lines cross labels.
+    found = [
+        (*_side(100 * scale.at(mark.value), mark.label), mark)
+        for mark in sorted(marks, key=lambda mark: mark.value)
+    ]
+    # From both sides inwards, each below all that it meets: few lines cross labels.
+    on_right = [label for label in found if label[0] == "start"]
+    for anchor, left, right, mark in (
+        *on_right,
+        *(label for label in reversed(found) if label[0] != "start"),
+    ):
         met = [row for least, most, row in taken if least < right and left < most]
         row = max(met, default=-1) + 1
         taken.append((left, right, row))
-        yield mark, row
+        yield mark, anchor, row
+
+
+def _side(at: float, label: str) -> tuple[str, float, float]:
+    """Where a line's label is: right of it, else left of it, else above; from where to where."""
+    width = LETTER_WIDTH * len(label)
+    if at + width <= 100:
+        return "start", at, at + width
+    if at >= width:
+        return "end", at - width, at
+    return "middle", at - width / 2, at + width / 2
 
 
 def _picture(words: Words, height: int, parts: Sequence[str]) -> str:

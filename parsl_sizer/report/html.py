@@ -17,6 +17,7 @@ from .run import ENOUGH
 from .run_summary import SHOWN
 from .style import STYLE
 from .text import UNKNOWN, number, shortened
+from .whatif import FEWEST, too_few
 
 count = "{:,}".format
 NO_CURVES: Mapping[str, Sequence[Point]] = {}
@@ -197,7 +198,7 @@ def _category(document: Document, at: int) -> str:
     return (
         f"<article><h3>{_name(category['name'])}</h3>"
         f'<p class="muted">Tasks: {tasks}. Memory allocated and not used: {wasted}. '
-        f"First allocation in the end: {final}.</p>{peaks(document, place)}{fixed}"
+        f"First allocation at the end: {final}.</p>{peaks(document, place)}{fixed}"
         f"{fold('Allocation against use over time', course(document, f'{place}.course'))}</article>"
     )
 
@@ -262,7 +263,7 @@ def _what_if(summary: Summary, curves: Mapping[str, Sequence[Point]]) -> str:
     """The category that wasted most, of those with a curve."""
     most = most_wasteful([found for found in summary.categories if curves.get(found.name)])
     if most is None:
-        return paragraph("For this run no other first allocations were tried.")
+        return paragraph(escape(_why_not(most_wasteful(summary.categories))))
     lead = paragraph(
         "What tasks of ",
         f"<strong>{_name(most.name)}</strong>",
@@ -270,6 +271,13 @@ def _what_if(summary: Summary, curves: Mapping[str, Sequence[Point]]) -> str:
         "been retried with another first allocation:",
     )
     return lead + what_if("what-if-chart", shortened(most.name), curves[most.name])
+
+
+def _why_not(category: Category | None) -> str:
+    measured = category.peaks.measured if category and category.peaks else 0
+    if category is None or measured >= FEWEST:
+        return "For this run no other first allocations were tried."
+    return too_few(shortened(category.name, NAME_WIDTH), measured)
 
 
 def most_wasteful(categories: Sequence[Category]) -> Category | None:

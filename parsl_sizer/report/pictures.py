@@ -16,6 +16,7 @@ FIRST_MARKS, LATER_MARKS = 3, 2
 """Allocations that are drawn into a distribution; the table below it has them all."""
 MOST_DRAWN = 200
 """Points of a curve."""
+AT_THE_END = "first allocation at the end"
 FEW = 12
 """Rows of a table that stands for a curve."""
 
@@ -75,7 +76,7 @@ def _marks(ladder: dict[str, Any]) -> list[Mark]:
     found: dict[str, Mark] = {}
     if ladder["final"] is not None:
         final = memory(ladder["final"])
-        found[final] = Mark(ladder["final"], f"final first {final}", "first")
+        found[final] = Mark(ladder["final"], f"{AT_THE_END} {final}", "first")
     for role, which, most in (
         ("first", "first", FIRST_MARKS),
         ("retry", "later", FIRST_MARKS + LATER_MARKS),
@@ -84,7 +85,8 @@ def _marks(ladder: dict[str, Any]) -> list[Mark]:
             shown = memory(rung["memory"])
             drawn = found.get(shown)
             if drawn and drawn.style != which and "retry" not in drawn.label:
-                found[shown] = drawn._replace(label=f"{drawn.label.split()[0]}, retry {shown}")
+                before = drawn.label.removesuffix(f" {shown}").replace(" allocation", "")
+                found[shown] = drawn._replace(label=f"{before}, retry {shown}")
             elif not drawn and len(found) < most and rung["memory"] > 0:
                 found[shown] = Mark(rung["memory"], f"{role} {shown}", which)
     return list(found.values())

@@ -9,13 +9,16 @@ from parsl_sizer.model import Ending, Kind
 
 from .figures import Summary
 from .html import most_wasteful
-from .whatif import CurvePoint, curve
+from .whatif import FEWEST, CurvePoint, curve
 
 
 def curves_of(summary: Summary, archive: Archive) -> dict[str, Sequence[CurvePoint]]:
-    """What other first allocations would have cost the category that wasted most."""
+    """What other first allocations would have cost the category that wasted most.
+
+    Nothing, if too few of its peaks were measured.
+    """
     category = most_wasteful(summary.categories)
-    if category is None:
+    if category is None or category.peaks is None or category.peaks.measured < FEWEST:
         return {}
     query = Query(run_id=summary.run.run_id, category=category.name, endings=(Ending.DONE,))
     usages = (entry.outcome.usage for entry in archive.entries(query))

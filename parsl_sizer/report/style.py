@@ -33,13 +33,15 @@ section {
   padding: 18px 20px; margin: 16px 0;
 }
 article { border-top: 1px solid var(--edge); padding: 16px 0 6px; margin-top: 14px; }
-dl.facts, dl.tiles { display: grid; margin: 0; }
 dl.facts > div { display: contents; }
-dl.facts { grid-template-columns: max-content 1fr; gap: 2px 16px; font-size: .92rem; }
-dl.tiles {
-  grid-template-columns: repeat(auto-fit, minmax(140px, 1fr)); gap: 12px; margin: 14px 0 12px;
+dl.facts {
+  display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; margin: 0;
+  font-size: .92rem;
 }
-dl.tiles > div { border: 1px solid var(--edge); border-radius: 8px; padding: 10px 12px; }
+dl.tiles { display: flex; flex-wrap: wrap; gap: 12px; margin: 14px 0 12px; }
+dl.tiles > div {
+  flex: 1 1 30%; border: 1px solid var(--edge); border-radius: 8px; padding: 10px 12px;
+}
 dl.tiles dt { font-size: .85rem; }
 dl.tiles dd { font-size: 1.3rem; font-weight: 600; line-height: 1.3; }
 dl.tiles dd small { display: block; font-size: .82rem; font-weight: 400; color: var(--muted); }
@@ -97,7 +99,8 @@ footer { color: var(--muted); font-size: .85rem; }
   }
   .cards tbody tr th, .cards tbody tr td { border: 0; padding: 0; text-align: left; }
   .cards tr.sum { border-top-width: 2px; }
-  dl.tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 10px; }
+  dl.tiles { gap: 10px; }
+  dl.tiles > div { flex-basis: 40%; }
   dl.tiles dd { font-size: 1.1rem; }
   .cards th { grid-column: 1 / -1; }
   .cards td.text { grid-column: 1 / -1; }

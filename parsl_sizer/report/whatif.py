@@ -20,6 +20,8 @@ from parsl_sizer.strategies.evidence import Evidence
 from parsl_sizer.strategies.ladder import cheapest_ladder
 from parsl_sizer.strategies.views import RETRY_PRICE, AllTasks
 
+from .phrases import plural
+
 FEWEST = 20
 """With fewer measured peaks nothing is advised."""
 RESAMPLES, MOST_RESAMPLED = 100, 1000
@@ -184,12 +186,8 @@ def advise(
     done = [task for task in tasks if not task.ran_out]
     fitting = [task for task in done if task.peak <= node]
     if len(fitting) < FEWEST:
-        peaks = "1 measured peak" if len(fitting) == 1 else f"{len(fitting)} measured peaks"
         fit = " that fit the node" if len(fitting) < len(done) else ""
-        raise TooFew(
-            f"Category {category!r} has {peaks} of memory{fit}, and {FEWEST} is the fewest to "
-            "advise on."
-        )
+        raise TooFew(too_few(category, len(fitting), fit))
     baseline, compared = _baseline(fitting)
     evidence = _evidence(fitting)
     rungs, theta = _rungs(evidence, node), evidence.theta
@@ -219,6 +217,15 @@ def advise(
         min(low, saving),
         max(high, saving),
         tuple(curve([(task.peak, task.wall_s) for task in fitting], theta=theta)),
+    )
+
+
+def too_few(category: str, measured: int, which: str = "") -> str:
+    """Why there is no advice."""
+    peaks = plural(measured, "measured peak")
+    return (
+        f"Category {category!r} has {peaks} of memory{which}, and {FEWEST} is the fewest to "
+        "advise on."
     )
 
 

@@ -196,6 +196,18 @@ def test_labels_in_charts_do_not_lie_on_each_other(opened: Any, width: int) -> N
                 assert apart_across or apart_down
 
 
+@pytest.mark.parametrize("width", [360, 400, 768, 1200])
+def test_tiles_are_as_wide_as_their_figures(opened: Any, width: int) -> None:
+    page = opened(width)
+    page.eval_on_selector_all(
+        "dl.tiles dd > [data-figure]",
+        "found => found.forEach(f => { f.textContent = '0.000123 core·h'; })",
+    )
+    for tile in page.locator("dl.tiles > div").all():
+        assert tile.evaluate("tile => tile.scrollWidth <= tile.clientWidth")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
 def test_charts_have_a_name_and_figures_beside_them(opened: Any) -> None:
     page = opened()
     charts = page.locator("svg[role=img]")

@@ -17,7 +17,7 @@ from parsl_sizer.model import Attempt, Ending, Kind, Outcome, SizerError, TaskIn
 RUNS = ("20260101-120000-aaaa", "20260101-130000-bbbb", "20260202-120000-cccc")
 
 
-def outcomes(category: str) -> list[Outcome]:
+def outcomes(category: str, tasks: int = 10) -> list[Outcome]:
     return [
         Outcome(
             Attempt(TaskInfo(task, category), number, {Kind.MEMORY: held}),
@@ -26,7 +26,7 @@ def outcomes(category: str) -> list[Outcome]:
             Usage({Kind.MEMORY: min(held, 2e9)}, 3600.0),
             frozenset({Kind.MEMORY} if held < 2e9 else ()),
         )
-        for task in range(10)
+        for task in range(tasks)
         for number, held in ((1, 1e9), (2, 4e9))
     ]
 
@@ -95,15 +95,21 @@ def test_it_fits_a_narrow_terminal(
 def test_the_page_is_written_and_nothing_else_is_printed(
     archive: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    page = tmp_path / "run.html"
+    page, found = tmp_path / "run.html", open_archive(archive)
+    found.record([Entry(Run("run", 2e9), outcome) for outcome in outcomes("many", 20)])
+    found.close()
     report("last", archive, html=page)
     out, error = capsys.readouterr()
     assert out == ""
     assert error == f"parsl-sizer: The page is in {page}.\n"
     text = page.read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>")
-    assert "<strong>align-2</strong>" in text
+    assert "<strong>many</strong>" in text
     assert "Retries per task over the first allocation" in text
+    report(RUNS[2], archive, html=page)
+    text = page.read_text(encoding="utf-8")
+    assert "has 10 measured peaks of memory, and 20 is the fewest to advise on." in text
+    assert "Retries per task over the first allocation" not in text
 
 
 def test_page_and_json_go_together(

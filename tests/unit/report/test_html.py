@@ -11,11 +11,20 @@ import pytest
 
 from parsl_sizer.archive import Entry, Run
 from parsl_sizer.model import Attempt, Ending, Kind, Outcome, TaskInfo, Usage
-from parsl_sizer.report.charts import Mark, Scale, Words, histogram, log_scale, round_numbers
+from parsl_sizer.report.charts import (
+    LETTER_WIDTH,
+    Mark,
+    Scale,
+    Words,
+    histogram,
+    log_scale,
+    round_numbers,
+)
 from parsl_sizer.report.figures import Summary, as_json
 from parsl_sizer.report.html import SECTIONS, render
 from parsl_sizer.report.markup import Document
 from parsl_sizer.report.run_summary import SHOWN, summary_of
+from parsl_sizer.report.whatif import Finished, TooFew, advise
 
 HOSTILE = "</script><img src=x onerror=alert(1)>'\"&"
 VOID = {"meta", "link", "wbr"}
@@ -159,7 +168,31 @@ def test_charts_say_in_words_what_they_show() -> None:
 
 
 def test_without_curves_the_page_says_so() -> None:
-    assert "no other first allocations were tried" in Page(render(some())).text
+    found = summary(*(outcome(n, "align") for n in range(20)))
+    assert "no other first allocations were tried" in Page(render(found)).text
+
+
+def test_with_few_peaks_the_page_refuses_what_whatif_refuses() -> None:
+    found = summary(*(outcome(n, "align") for n in range(19)))
+    with pytest.raises(TooFew) as refusal:
+        advise("align", [Finished(2e9, 60.0)] * 19)
+    assert str(refusal.value) in Page(render(found)).text
+
+
+def test_the_line_of_the_last_first_allocation_says_what_it_is() -> None:
+    assert "first allocation at the end 4 GB" in Page(render(summary(outcome(2, "c")))).text
+    both = summary(outcome(2, "c"), outcome(1, "c"))
+    assert "first at the end, retry 4 GB" in Page(render(both)).text
+
+
+@pytest.mark.parametrize("value", [1.0, 3.0, 10.0, 30.0, 100.0])
+def test_a_long_label_is_where_there_is_room_for_it(value: float) -> None:
+    label = "a label of thirty letters, say"
+    marks, scale = [Mark(value, label, "first")], log_scale([1.0, 100.0])
+    picture = histogram(Words("x", "x", "x"), [], marks, scale, [], "")
+    [(across, anchor)] = re.findall(r'class="label" x="([\d.]+)%".*?anchor="(\w+)"', picture)
+    before = {"start": 0.0, "middle": 0.5, "end": 1.0}[anchor] * LETTER_WIDTH * len(label)
+    assert 0 <= float(across) - before <= 100 - LETTER_WIDTH * len(label)
 
 
 def test_the_curve_is_of_the_category_that_wasted_most() -> None:
