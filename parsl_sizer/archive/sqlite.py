@@ -85,8 +85,13 @@ class SqliteArchive(SqlArchive):
                 f"The archive {self.path} has version {version} of its tables, and this version "
                 f"of parsl_sizer knows up to {VERSION}: please upgrade it."
             )
+        [(tables,)] = execute("SELECT COUNT(*) FROM sqlite_master")
+        if tables and not version:
+            raise ArchiveError(
+                f"The file {self.path} is a database of something else and was left as it is: "
+                "please name another."
+            )
         if read_only:
-            [(tables,)] = execute("SELECT COUNT(*) FROM sqlite_master")
             if not tables:
                 raise Empty(f"The archive {self.path} is empty: nothing was recorded in it yet.")
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -225,3 +226,14 @@ def test_a_migration_that_fails_leaves_the_archive_as_it_was(
     archive = open_archive(path)
     assert len(list(archive.entries())) == 10
     archive.close()
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_database_of_something_else_is_left_as_it_is(tmp_path: Path, read_only: bool) -> None:
+    path = tmp_path / "monitoring.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE task (id INTEGER)")
+    before = path.read_bytes()
+    with pytest.raises(ArchiveError, match="of something else and was left as it is"):
+        open_archive(path, read_only=read_only)
+    assert path.read_bytes() == before
