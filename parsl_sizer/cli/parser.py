@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple, NoReturn
 
@@ -46,6 +46,15 @@ one JSON object. A fault in what you give is one sentence and exit status 2.
 
 class Parser(argparse.ArgumentParser):
     """An argument parser that says what is wrong in one sentence."""
+
+    def parse_known_args(  # type: ignore[override]  # of its overloads one is used
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuse what a command does not know here, where its own help can be named."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
     def error(self, message: str) -> NoReturn:
         sentence = message.rstrip(".")

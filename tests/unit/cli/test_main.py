@@ -112,6 +112,21 @@ def test_what_is_no_command_is_told_in_one_sentence(
     assert sentence in refused(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "prog"),
+    [
+        (["history", "--catgory", "x"], "parsl-sizer history"),
+        (["strategies", "extra"], "parsl-sizer strategies"),
+        (["history", "--last", "0"], "parsl-sizer history"),
+        (["--catgory", "x"], "parsl-sizer"),
+    ],
+)
+def test_the_help_that_lists_what_there_is_is_named(
+    refused: Callable[..., str], arguments: list[str], prog: str
+) -> None:
+    assert refused(*arguments).endswith(f"; see {prog} --help.\n")
+
+
 def test_an_interruption_is_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
