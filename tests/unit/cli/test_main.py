@@ -127,6 +127,12 @@ def test_the_help_that_lists_what_there_is_is_named(
     assert refused(*arguments).endswith(f"; see {prog} --help.\n")
 
 
+def test_the_readme_names_the_extra_where_it_lists_what_needs_it(root: Path) -> None:
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    [section] = [part for part in readme.split("\n## ") if "    parsl-sizer serve " in part]
+    assert "pip install '.[serve]'" in section
+
+
 def test_an_interruption_is_no_traceback(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
