@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from parsl_sizer.archive.base import LIVE
+
 
 @dataclass(frozen=True, slots=True)
 class Facts:
@@ -25,6 +27,11 @@ class Facts:
     took_s: float | None
     versions: Mapping[str, str]
     labels: Mapping[str, str]
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we had a part in it: what others' logs tell of, we have not saved."""
+        return self.source == LIVE
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from parsl_sizer.archive.base import LIVE
+
 from .figures import Category, Summary, as_json
 from .markup import Column, Document, definitions, fold, paragraph, section, table
 from .phrases import cause, duration, gb_h, memory, moment, share, with_unit
@@ -33,6 +35,8 @@ SECTIONS = {
     "wasteful": "The most wasteful tasks",
     "what-if": "What if",
 }
+ALLOCATED = "What was allocated"
+"""The title instead of what was saved, for a run that we had no part in."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
@@ -40,7 +44,7 @@ def render(summary: Summary, curves: Mapping[str, Sequence[Point]] = NO_CURVES) 
     """The page; `curves` say by category what other first allocations would have cost."""
     document = Document(as_json(summary))
     contents = {
-        "saved": _saved(document),
+        "saved": _saved(document, is_ours=summary.run.is_ours),
         "categories": _categories(document),
         "peaks": _peaks(document),
         "course": course(document, "course"),
@@ -49,11 +53,12 @@ def render(summary: Summary, curves: Mapping[str, Sequence[Point]] = NO_CURVES) 
         "wasteful": _tasks(document, "most_wasteful", "Memory allocated and not used, over time"),
         "what-if": _what_if(summary, curves),
     }
+    titles = SECTIONS if summary.run.is_ours else SECTIONS | {"saved": ALLOCATED}
     name = summary.run.workflow or summary.run.run_id
     links = "".join(
-        f'<li><a href="#{name_}">{escape(title)}</a></li>' for name_, title in SECTIONS.items()
+        f'<li><a href="#{name_}">{escape(title)}</a></li>' for name_, title in titles.items()
     )
-    body = "".join(section(at, SECTIONS[at], content) for at, content in contents.items())
+    body = "".join(section(at, titles[at], content) for at, content in contents.items())
     return (
         '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{escape(POLICY)}">'
@@ -74,7 +79,7 @@ def _facts(document: Document) -> str:
         ("Started", document.figure("run.started_at", moment)),
         ("Took", document.figure("run.took_s", duration)),
         ("By", escape(" on ".join(filter(None, (run["user"], run["host"]))) or UNKNOWN)),
-        ("Recorded", "as it ran" if run["source"] == "live" else f"by {escape(run['source'])}"),
+        ("Recorded", "as it ran" if run["source"] == LIVE else f"by {escape(run['source'])}"),
     ]
     for title, values in (("With", run["versions"]), ("Labels", run["labels"])):
         if values:
@@ -83,12 +88,15 @@ def _facts(document: Document) -> str:
     return definitions("facts", pairs)
 
 
-def _saved(document: Document) -> str:
+def _saved(document: Document, *, is_ours: bool) -> str:
     saving = document.values["saving"]
     kinds = document.values["totals"]["kinds"]
     tiles = []
     if saving:
-        word = "Saved" if saving["saved"] >= 0 else "Spent in addition"
+        less, more = (
+            ("Saved", "Spent in addition") if is_ours else ("Less than that", "More than that")
+        )
+        word = less if saving["saved"] >= 0 else more
         amount = document.figure("saving.saved", lambda value: gb_h(abs(value)))
         of = document.figure("saving.share", lambda value: share(abs(value)))
         tiles.append((word, f"{amount}<small>{of} of the comparison</small>"))

@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .figures import Part, Summary, TaskLine, Use
+from .figures import Summary, TaskLine, Use
 from .phrases import cause, duration, gb_h, memory, moment, plural, share, with_unit
 from .run import ENOUGH, fixed_request
 from .run_summary import SHOWN
@@ -14,6 +14,8 @@ from .text import UNKNOWN, number, shortened
 
 FEW = 3
 """Tasks that stand out, of each sort."""
+COMPARED = " less", " more", "than"
+"""The words for a run that we had no part in: what it did not hold was not saved by us."""
 
 
 def overview(summary: Summary) -> Group:
@@ -53,7 +55,7 @@ def _facts(summary: Summary) -> Table:
     if totals.sampled:
         sampled = plural(totals.sampled, "attempt")
         found.add_row("Sampled", f"the peaks of {sampled} are lower bounds")
-    found.add_row("Saved", _saved(summary))
+    found.add_row("Saved" if run.is_ours else "Compared", _saved(summary))
     return found
 
 
@@ -68,13 +70,14 @@ def _use(use: Use) -> str:
     return f"{show(use.allocated)} allocated, {show(use.used)} used, {share(use.efficiency)}"
 
 
-def _saved(part: Part) -> str:
-    saving = part.saving
+def _saved(summary: Summary) -> str:
+    saving = summary.saving
     if saving is None:
         return f"{UNKNOWN} (no allocations were recorded)"
-    word = "" if saving.saved >= 0 else " in addition"
+    less, more, than = ("", " in addition", "against") if summary.run.is_ours else COMPARED
+    word = less if saving.saved >= 0 else more
     amount = f"{gb_h(abs(saving.saved))}{word} ({share(abs(saving.share or 0.0))})"
-    return f"{amount} against giving every task {saving.against}"
+    return f"{amount} {than} giving every task {saving.against}"
 
 
 def _categories(summary: Summary) -> Table:

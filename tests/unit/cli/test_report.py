@@ -81,6 +81,19 @@ def test_people_get_a_few_lines_and_a_table(
     assert "  align-2: parsl_resource_specification={'memory': 2100}" in lines
 
 
+def test_of_an_imported_run_it_is_not_said_that_anything_was_saved(
+    archive: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = open_archive(archive)
+    imported = Run("imported", 2e9, source="nextflow")
+    found.record([Entry(imported, outcome) for outcome in outcomes("align")])
+    found.close()
+    report("last", archive)
+    out = capsys.readouterr().out
+    assert "Compared  10 GB·h more (25 %) than giving every task 4 GB" in out
+    assert "Saved" not in out
+
+
 def test_it_fits_a_narrow_terminal(
     archive: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

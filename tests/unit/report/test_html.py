@@ -160,6 +160,15 @@ def test_no_more_categories_are_drawn_than_can_be_looked_at() -> None:
     assert "smaller categories are not drawn" in Page(text).text
 
 
+def test_of_a_run_of_others_it_is_not_said_that_anything_was_saved() -> None:
+    assert "What was saved" in Page(render(some())).text
+    run = Run("run-1", 1000.0, source="nextflow")
+    text = Page(render(summary(outcome(7, "c"), outcome(8, "c"), run=run))).text
+    assert text.count("What was allocated") == 2
+    assert "Less than that" in text
+    assert "aved" not in text
+
+
 def test_charts_say_in_words_what_they_show() -> None:
     text = render(some(), {"c1": [(1e9, 1e15, 0.5)]})
     assert text.count('role="img"') == text.count("<desc ") > SHOWN
