@@ -79,13 +79,14 @@ class SqliteArchive(SqlArchive):
     def _prepare(self, *, shares_log: bool, read_only: bool) -> None:
         execute = self._connection.execute
         execute("PRAGMA foreign_keys = ON")
+        # First: the tables of one that another process is about to begin come with its version.
+        [(tables,)] = execute("SELECT COUNT(*) FROM sqlite_master")
         [(version,)] = execute("PRAGMA user_version")
         if version > VERSION:
             raise Newer(
                 f"The archive {self.path} has version {version} of its tables, and this version "
                 f"of parsl_sizer knows up to {VERSION}: please upgrade it."
             )
-        [(tables,)] = execute("SELECT COUNT(*) FROM sqlite_master")
         if tables and not version:
             raise ArchiveError(
                 f"The file {self.path} is a database of something else and was left as it is: "
