@@ -51,7 +51,7 @@ def test_every_attempt_is_recorded_with_all_that_is_known(path: Path, tmp_path: 
     task = outcome.attempt.task
     assert (run.user, run.host, run.source) == (getpass.getuser(), socket.gethostname(), "live")
     assert run.versions["parsl"] == parsl.__version__
-    assert run.labels == {"campaign": "May"}
+    assert run.labels == {"campaign": "May", "node_memory": 2_000_000_000}
     assert task.labels == {"sample": 7}
     assert task.command == "sizer_tasks.hold"
     assert task.code_hash
