@@ -15,6 +15,7 @@ from parsl.executors import HighThroughputExecutor, ThreadPoolExecutor
 
 from parsl_sizer import SizedExecutor
 from parsl_sizer.executor.file_sizes import THREADS, FileSizes
+from parsl_sizer.model import Attempt, Ending, Outcome, TaskInfo
 
 LONG_S = 60.0
 
@@ -94,15 +95,29 @@ def test_what_was_answered_is_not_kept(tmp_path: Path) -> None:
     sizes.close()
 
 
-@pytest.mark.parametrize("place", ["", ".", "~nobody-of-this-name/a.sqlite3"])
 def test_an_archive_that_cannot_be_anywhere_does_not_keep_anybody_from_starting(
-    place: str, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    executor = SizedExecutor(
-        HighThroughputExecutor(address="127.0.0.1"), archive=place, report=False
-    )
+    executor = archiving("~nobody-of-this-name/a.sqlite3")
     assert executor._opened_history() is None
     assert "nothing is recorded" in caplog.text
+
+
+@pytest.mark.parametrize("place", ["", "."])
+def test_a_folder_named_as_the_archive_does_not_keep_anybody_from_starting(
+    place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    history = archiving(place)._opened_history()
+    history.record(Outcome(Attempt(TaskInfo(1, "align"), 1, {}), Ending.DONE))
+    history.close()
+    assert "it is a folder; name a file in it" in caplog.text
+    assert "What this run did is kept in" in caplog.text
+
+
+def archiving(place: str) -> SizedExecutor:
+    return SizedExecutor(HighThroughputExecutor(address="127.0.0.1"), archive=place, report=False)
 
 
 def test_its_threads_end_at_whatever_moment_it_is_closed(tmp_path: Path) -> None:
