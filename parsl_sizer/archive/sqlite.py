@@ -6,7 +6,8 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from itertools import compress, groupby
+from itertools import compress, groupby, repeat
+from operator import is_not
 from pathlib import Path
 from typing import Any
 
@@ -150,9 +151,9 @@ class SqliteArchive(SqlArchive):
     def _insert_attempts(self, rows: Sequence[Sequence[object]]) -> int:
         """In their order, and without saying NULL, which takes Python as long as all the rest."""
         new = 0
-        for there, alike in groupby(rows, key=lambda row: tuple([v is not None for v in row])):
+        for there, alike in groupby(rows, key=lambda row: tuple(map(is_not, row, repeat(None)))):
             statement = insertion(tuple(compress(ATTEMPT_COLUMNS, there)))
-            new += self._insert(statement, [[v for v in row if v is not None] for row in alike])
+            new += self._insert(statement, [list(compress(row, there)) for row in alike])
         return new
 
     def _insert(self, statement: str, rows: Sequence[Sequence[object]]) -> int:
