@@ -21,6 +21,8 @@ BROKEN = ("not a database", "malformed")
 """What SQLite says of a file that is damaged, or is something else."""
 HEAD, NAMES = b"SQLite format 3\0", (".sqlite3", ".sqlite", ".db")
 """How a database begins, and how the names end of files that once were one."""
+MANY, LARGE_CACHE_KB = 10_000, 32_000
+"""Who writes so many rows at a time, as an import does, is given so much memory; a run is not."""
 UNSUPPORTED = "binding parameter"
 """What it says of a value of a kind that it does not know."""
 
@@ -99,7 +101,6 @@ class SqliteArchive(SqlArchive):
             return
         self._set_journal("wal" if shares_log else "delete")
         execute("PRAGMA synchronous = NORMAL" if shares_log else "PRAGMA synchronous = FULL")
-        execute("PRAGMA cache_size = -32000")  # kB, if so much is written at a time
         execute("PRAGMA wal_autocheckpoint = 10000")
         if version < VERSION:
             self._migrate()
@@ -150,6 +151,8 @@ class SqliteArchive(SqlArchive):
 
     def _insert_attempts(self, rows: Sequence[Sequence[object]]) -> int:
         """In their order, and without saying NULL, which takes Python as long as all the rest."""
+        if len(rows) >= MANY:
+            self._connection.execute(f"PRAGMA cache_size = -{LARGE_CACHE_KB}")
         new = 0
         for there, alike in groupby(rows, key=lambda row: tuple(map(is_not, row, repeat(None)))):
             statement = insertion(tuple(compress(ATTEMPT_COLUMNS, there)))

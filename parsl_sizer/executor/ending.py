@@ -10,6 +10,7 @@ Nothing in a report is trusted: whatever is not a number that can be is left out
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -186,7 +187,7 @@ def _outcome(
         usage,
         verdict.exhausted,
         overran=verdict.ending is Ending.DONE and _overran(attempt.allocation, usage.peak),
-        host=host if isinstance(host, str) else None,
+        host=sys.intern(host) if type(host) is str else None,  # futures keep it
         isolation=isolation if isinstance(isolation, str) else None,
         layers=tuple(map(str, _listed(report.get("layers"))[:10])),
         node_lost=verdict.node_lost,
