@@ -202,7 +202,7 @@ def summary_table(figure: Figure, rows: Sequence[Row]) -> Table:
         "oracle: paper | ours",
         title=f"Fig. 12: {figure.trace}, max-throughput (cores_avg is not in the trace)",
     )
-    pooled = [replace(row, task=replace(row.task, category=ALL)) for row in rows]
+    pooled = [replace(row, task=row.task._replace(category=ALL)) for row in rows]
     for kind, paper in figure.summary.items():
         groups = by_category(rows)
         first = {

@@ -7,8 +7,6 @@ are only samples stand in where too few were measured.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from parsl_sizer.model import Ending, Outcome, TaskInfo
 
 from .base import SAMPLED, Archive, Entry, Query
@@ -49,5 +47,5 @@ def _of_its_run(entry: Entry) -> Outcome:
     """The outcome with a name for its task that no task of this run has."""
     outcome = entry.outcome
     task = outcome.attempt.task
-    renamed = replace(task, task_id=f"{entry.run.run_id}/{task.task_id}")
-    return replace(outcome, attempt=replace(outcome.attempt, task=renamed))
+    renamed = task._replace(task_id=f"{entry.run.run_id}/{task.task_id}")
+    return outcome._replace(attempt=outcome.attempt._replace(task=renamed))

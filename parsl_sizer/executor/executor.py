@@ -13,7 +13,6 @@ import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -197,9 +196,9 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             warn=self._warn,
         )
         if self.observe:
-            task = replace(task, opt_outs=task.opt_outs | {OptOut.NEVER_KILL})
+            task = task._replace(opt_outs=task.opt_outs | {OptOut.NEVER_KILL})
         if "priority" in hints.given:
-            task = replace(task, priority=self._engine.priority(hints.given))
+            task = task._replace(priority=self._engine.priority(hints.given))
         isolation = self._isolation_of(hints.isolation or self.isolation)
         call = Call(func, args, kwargs, isolation, hints.given, self._ledger)
         packs = self._engine.takes_bytes and isolation != "fork"
@@ -207,7 +206,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         job = Job(task, call, SizedFuture(task.task_id))
         files = intake.input_files(args, kwargs)
         if files:
-            job.task = task = replace(task, inputs=tuple(map(intake.name_of, files)))
+            job.task = task = task._replace(inputs=tuple(map(intake.name_of, files)))
         if files and "input_size" not in hints.features:
             sizes.ask(files, partial(_submit_with_files, driver, job, size))
         else:
@@ -342,4 +341,4 @@ def _submit_with_files(driver: Driver, job: Job, size: int, in_files: float | No
 def _with_input_size(task: TaskInfo, size: float | None) -> TaskInfo:
     if size is None or "input_size" in task.features:
         return task
-    return replace(task, features={**task.features, "input_size": float(size)})
+    return task._replace(features={**task.features, "input_size": float(size)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import sys
 import threading
 from typing import ClassVar
@@ -45,7 +44,7 @@ class Costs:
             for replayed in replay([row], self._hypothetical, node):
                 if replayed.outcomes:
                     *before, last = replayed.outcomes
-                    self.run.add([*before, dataclasses.replace(last, usage=usage)], node)
+                    self.run.add([*before, last._replace(usage=usage)], node)
 
 
 def show(costs: Costs, label: str, *, observed: bool = False) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
+from .empty import EMPTY
 from .resources import NOTHING, Amounts, Kind
 from .task import Attempt
 
@@ -18,21 +19,22 @@ class Ending(str, Enum):
     LOST = "lost"
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(NamedTuple):
     """What an attempt was measured to use. What could not be measured is absent.
 
     Of an attempt that did not finish, a peak is a lower bound.
     """
 
-    peak: Amounts = field(default_factory=dict)
+    peak: Amounts = EMPTY
     wall_s: float = 0.0
     cpu_s: float | None = None
     series: tuple[tuple[float, float], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+UNMEASURED = Usage()
+
+
+class Outcome(NamedTuple):
     """The end of an attempt.
 
     Of a LOST one `node_lost` says that its whole node went: nothing the task did.
@@ -41,7 +43,7 @@ class Outcome:
     attempt: Attempt
     ending: Ending
     ended_at: float = 0.0
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = UNMEASURED
     exhausted: frozenset[Kind] = NOTHING
     overran: bool = False
     host: str | None = None

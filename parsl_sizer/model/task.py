@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
+from .empty import EMPTY
 from .resources import Amounts
 
 
@@ -25,8 +26,7 @@ class OptOut(str, Enum):
 NO_OPT_OUT: frozenset[OptOut] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class TaskInfo:
+class TaskInfo(NamedTuple):
     """What is known of a task before it starts.
 
     `features` are numbers that may explain its size (``input_size`` in bytes, and
@@ -36,10 +36,10 @@ class TaskInfo:
     task_id: int | str
     category: str
     submitted_at: float = 0.0
-    features: Mapping[str, float] = field(default_factory=dict)
-    requested: Amounts = field(default_factory=dict)
+    features: Mapping[str, float] = EMPTY
+    requested: Amounts = EMPTY
     code_hash: str | None = None
-    labels: Mapping[str, object] = field(default_factory=dict)
+    labels: Mapping[str, object] = EMPTY
     opt_outs: frozenset[OptOut] = NO_OPT_OUT
     priority: float = 0.0
     """Of tasks that wait, those with the highest start first."""
@@ -49,8 +49,7 @@ class TaskInfo:
     """The files that it reads, as far as they are known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """One run of a task within an allocation; a kind absent from it is not controlled.
 
     The `str` of `why` is the sentence that explains the allocation. An attempt that is

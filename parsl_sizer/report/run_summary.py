@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from parsl_sizer.archive.base import Entry, Run
@@ -68,8 +68,8 @@ def _sound(outcome: Outcome) -> Outcome:
         {kind: amount for kind, amount in found.items() if 0 <= amount < math.inf}
         for found in (attempt.allocation, usage.peak)
     )
-    return replace(
-        outcome, attempt=replace(attempt, allocation=allocation), usage=replace(usage, peak=peak)
+    return outcome._replace(
+        attempt=attempt._replace(allocation=allocation), usage=usage._replace(peak=peak)
     )
 
 

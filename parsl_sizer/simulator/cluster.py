@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from parsl_sizer.model import Amounts, Attempt, Ending, Kind, Node, Outcome, Resources
 from parsl_sizer.sizing import (
@@ -142,7 +142,7 @@ class _ClusterReplay:
         ends_at = self.kernel.now + outcome.usage.wall_s
         if attempt.node is not None:
             self.kernel.at(self.kernel.now, Started(attempt, attempt.node))
-        self.kernel.at(ends_at, Ended(replace(outcome, ended_at=ends_at, host=attempt.node)))
+        self.kernel.at(ends_at, Ended(outcome._replace(ended_at=ends_at, host=attempt.node)))
 
     def _account(self, outcome: Outcome) -> None:
         result, usage = self._result, outcome.usage

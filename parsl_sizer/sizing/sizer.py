@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from parsl_sizer.model import (
@@ -263,8 +263,8 @@ class Sizer:
                 return None
             is_suspect = not outcome.node_lost and OptOut.FIXED not in opt_outs
             if job.losses == 2 and is_suspect and Kind.MEMORY in outcome.attempt.allocation:
-                suspect = replace(
-                    outcome, ending=Ending.EXHAUSTED, exhausted=frozenset({Kind.MEMORY})
+                suspect = outcome._replace(
+                    ending=Ending.EXHAUSTED, exhausted=frozenset({Kind.MEMORY})
                 )
                 larger = self._larger(job, [*job.failures, suspect], [*job.outcomes, suspect])
                 if larger is not None:
@@ -456,7 +456,7 @@ def _controlled(outcome: Outcome) -> Outcome:
         return outcome
     allocation = outcome.attempt.allocation
     kinds = frozenset(kind for kind in outcome.exhausted if kind in allocation)
-    return outcome if kinds == outcome.exhausted else replace(outcome, exhausted=kinds)
+    return outcome if kinds == outcome.exhausted else outcome._replace(exhausted=kinds)
 
 
 def _plausible(outcome: Outcome, capacity: Resources | None) -> bool:

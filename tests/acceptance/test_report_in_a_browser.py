@@ -9,7 +9,6 @@ import os
 import shutil
 from argparse import Namespace
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,13 +52,13 @@ def outcomes() -> list[Outcome]:
 
 def _disturbed(number: int, outcome: Outcome) -> Outcome:
     attempt = outcome.attempt
-    moved = replace(outcome, ended_at=1.79e9 + outcome.ended_at)
+    moved = outcome._replace(ended_at=1.79e9 + outcome.ended_at)
     if number % 50 == 7 and outcome.ending is Ending.DONE:
-        return replace(moved, ending=Ending.RAISED)
+        return moved._replace(ending=Ending.RAISED)
     if number % 16:
         return moved
     category = HOSTILE if number % 32 else f"other:category_{number}"
-    return replace(moved, attempt=replace(attempt, task=replace(attempt.task, category=category)))
+    return moved._replace(attempt=attempt._replace(task=attempt.task._replace(category=category)))
 
 
 @pytest.fixture(scope="module")

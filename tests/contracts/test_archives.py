@@ -47,13 +47,11 @@ def test_law(law: Callable[[Archive], None], make: Callable[[], Archive]) -> Non
 
 
 def test_texts_with_every_letter_are_kept_or_replaced(make: Callable[[], Archive]) -> None:
-    from dataclasses import replace
-
     archive = make()
     entry = entries(1)[0]
     attempt = entry.outcome.attempt
-    odd = replace(attempt, task=replace(attempt.task, category="a\0b"))
-    archive.record([entry._replace(outcome=replace(entry.outcome, attempt=odd))])
+    odd = attempt._replace(task=attempt.task._replace(category="a\0b"))
+    archive.record([entry._replace(outcome=entry.outcome._replace(attempt=odd))])
     [found] = archive.entries()
     assert found.outcome.attempt.task.category in ("a\0b", "a\ufffdb")
 
@@ -123,7 +121,6 @@ def test_a_missing_driver_is_said_with_the_remedy(monkeypatch: Any) -> None:
 
 @pytest.mark.parametrize("share", ["command", "label", "input"])
 def test_texts_of_any_length_are_recorded(share: str, make: Callable[[], Archive]) -> None:
-    from dataclasses import replace
     from random import Random
 
     text = "".join(Random(1).choices("abcdefghijklmnopqrstuvwxyz0123456789", k=9000))
@@ -132,8 +129,8 @@ def test_texts_of_any_length_are_recorded(share: str, make: Callable[[], Archive
     more |= {"labels": {"long": text}} if share == "label" else {}
     more |= {"inputs": (text,)} if share == "input" else {}
     attempt = entry.outcome.attempt
-    long = replace(attempt, task=replace(attempt.task, **more))
-    long_entry = entry._replace(outcome=replace(entry.outcome, attempt=long))
+    long = attempt._replace(task=attempt.task._replace(**more))
+    long_entry = entry._replace(outcome=entry.outcome._replace(attempt=long))
     archive = make()
     assert archive.record([long_entry]) == 1
     query = Query(

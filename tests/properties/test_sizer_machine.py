@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 from hypothesis import settings
@@ -251,7 +250,7 @@ class SizerMachine(RuleBasedStateMachine):
     def repeat_what_is_over(self, data: st.DataObject, ending: Ending) -> None:
         outcome = data.draw(st.sampled_from(self.past))
         waiting = self.waiting()
-        self.post(Ended(replace(outcome, ending=ending, exhausted=frozenset({Kind.MEMORY}))))
+        self.post(Ended(outcome._replace(ending=ending, exhausted=frozenset({Kind.MEMORY}))))
         self.post(Started(outcome.attempt, "n0"))
         assert self.waiting() == waiting
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 from parsl_sizer.archive.base import SAMPLED
@@ -57,7 +57,7 @@ class Task:
         """What became of an attempt without a result: its worker is gone, or gave it up."""
         usage = Usage(wall_s=max(0.0, time - running.since))
         outcome = self._outcome(running, Ending.LOST, time, usage)
-        return replace(outcome, node_lost=gone is not None and gone == running.worker)
+        return outcome._replace(node_lost=gone is not None and gone == running.worker)
 
     def retrieved(
         self,

@@ -10,7 +10,6 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -322,7 +321,7 @@ def test_where_nothing_can_be_written_the_record_is_lost_and_nothing_else(
 
 def labelled(number: int, label: object, path: str = "/data/a") -> Outcome:
     task = TaskInfo(number, "align", labels={"odd": label}, inputs=(path,))
-    return replace(outcome(number), attempt=Attempt(task, 1, {}))
+    return outcome(number)._replace(attempt=Attempt(task, 1, {}))
 
 
 def itself() -> dict[str, object]:

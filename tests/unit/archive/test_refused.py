@@ -6,7 +6,6 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ COUNT = 1000
 
 def outcome(number: int, **more: Any) -> Outcome:
     attempt = Attempt(TaskInfo(number, "align"), 1, {})
-    return replace(Outcome(attempt, Ending.DONE, float(number)), **more)
+    return Outcome(attempt, Ending.DONE, float(number))._replace(**more)
 
 
 def refused(number: int) -> Outcome:

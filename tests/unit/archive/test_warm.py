@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -134,9 +133,9 @@ def sized_after(odd: Outcome) -> str:
 @pytest.mark.parametrize("peak", [1e24, 1e17, -1.0, math.nan, math.inf, 10**40, "much", True])
 def test_a_peak_that_is_rejected_of_a_task_is_not_taught_from_an_archive(peak: Any) -> None:
     odd = entry(9).outcome
-    assert "from 5 tasks" in sized_after(replace(odd, usage=Usage({Kind.MEMORY: peak}, 60.0)))
-    held = replace(odd.attempt, allocation={Kind.MEMORY: peak})
-    assert "from 5 tasks" in sized_after(replace(odd, attempt=held, ending=Ending.EXHAUSTED))
+    assert "from 5 tasks" in sized_after(odd._replace(usage=Usage({Kind.MEMORY: peak}, 60.0)))
+    held = odd.attempt._replace(allocation={Kind.MEMORY: peak})
+    assert "from 5 tasks" in sized_after(odd._replace(attempt=held, ending=Ending.EXHAUSTED))
     report = {"parsl_sizer": 1, "ending": "returned", "peak": {"memory": peak}, "wall_s": 1.0}
     future: Future[object] = Future()
     future.set_result(report)
@@ -151,5 +150,5 @@ def test_a_peak_of_a_larger_machine_is_taught() -> None:
 
 @pytest.mark.parametrize("wall_s", [1e11, -1.0, math.nan, math.inf, "long"])
 def test_a_time_that_cannot_be_is_not_taught(wall_s: Any) -> None:
-    odd = replace(entry(9).outcome, usage=Usage({Kind.MEMORY: 2e9}, wall_s))
+    odd = entry(9).outcome._replace(usage=Usage({Kind.MEMORY: 2e9}, wall_s))
     assert "from 5 tasks" in sized_after(odd)

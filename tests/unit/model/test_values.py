@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
 import pytest
@@ -26,9 +27,19 @@ def test_what_was_not_measured_is_absent_and_not_zero() -> None:
     assert usage.cpu_s is None
 
 
-def test_values_made_without_arguments_share_nothing() -> None:
-    assert Usage().peak is not Usage().peak
-    assert TaskInfo(1, "a").features is not TaskInfo(2, "a").features
+def test_what_values_made_without_arguments_share_cannot_be_changed() -> None:
+    for shared in (Usage().peak, TaskInfo(1, "a").features, TaskInfo(1, "a").labels):
+        for change in (
+            lambda found: found.update(a=1),
+            lambda found: found.setdefault("a", 1),
+            lambda found: found.__setitem__("a", 1),
+            lambda found: found.__ior__({"a": 1}),
+        ):
+            with pytest.raises(TypeError, match="cannot be changed"):
+                change(shared)
+        assert shared == {}
+        assert pickle.loads(pickle.dumps(shared)) is shared
+        assert copy.deepcopy(shared) is shared
 
 
 def test_values_cannot_be_changed(outcome: Outcome) -> None:

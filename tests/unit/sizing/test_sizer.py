@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -303,7 +303,7 @@ class TestWhatComesTwiceOrLate:
         driver = Driver(one_gb, NODE)
         driver.submit("t")
         outcome = driver.end("t", Ending.EXHAUSTED, MEMORY)
-        assert driver.post(Ended(replace(outcome, ending=Ending.DONE))) == []
+        assert driver.post(Ended(outcome._replace(ending=Ending.DONE))) == []
         assert driver.settled == []
         driver.end("t")
         assert driver.endings == {"t": Ending.DONE}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -117,8 +118,8 @@ def test_modifiers_pass_on_what_is_recalled_and_count_it() -> None:
 
 def test_a_lesson_that_cannot_be_learned_leaves_the_ladders_usable() -> None:
     made = strategy("auto")
-    broken = outcome(1, GB)
-    object.__setattr__(broken, "attempt", None)
+    nothing: Any = None
+    broken = outcome(1, GB)._replace(attempt=nothing)
     with pytest.raises(AttributeError):
         recall(made, [*scattered(50), broken])
     for one in scattered(20):
