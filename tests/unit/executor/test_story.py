@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, as_completed, wait
 
 import pytest
 
@@ -83,3 +83,32 @@ def test_the_story_is_found_by_the_future_of_the_app_or_of_the_executor() -> Non
 
 def test_futures_are_told_by_their_task() -> None:
     assert SizedFuture(42).parsl_executor_task_id == 42
+
+
+def test_a_sized_future_can_be_waited_for_in_every_way() -> None:
+    futures = [SizedFuture(number) for number in range(3)]
+    heard: list[int] = []
+    futures[0].add_done_callback(lambda done: heard.append(done.result()))
+    with ThreadPoolExecutor(3) as pool:
+        waiting = [pool.submit(future.result, 60) for future in futures]
+        together = pool.submit(wait, futures, 60)
+        in_order = pool.submit(lambda: [done.result() for done in as_completed(futures, 60)])
+        with pytest.raises(TimeoutError):
+            futures[2].result(timeout=0.01)
+        for number, future in enumerate(futures):
+            assert future.set_running_or_notify_cancel()
+            future.set_result(number)
+        assert [one.result(60) for one in waiting] == [0, 1, 2]
+        assert together.result(60).not_done == set()
+        assert sorted(in_order.result(60)) == [0, 1, 2]
+    assert heard == [0]
+
+
+def test_a_sized_future_can_be_cancelled_while_somebody_waits() -> None:
+    future = SizedFuture(1)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(future.result, 60)
+        assert future.cancel()
+        with pytest.raises(CancelledError):
+            waiting.result(60)
+    assert not future.set_running_or_notify_cancel()
