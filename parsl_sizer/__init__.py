@@ -12,11 +12,23 @@ from .version import __version__
 
 TYPE_CHECKING = False  # typing itself takes longer to import than all of this
 if TYPE_CHECKING:
-    from .executor import SizedExecutor, Sizing, retry_handler, sized, sizing_of
+    from .executor import (
+        Exhaustion,
+        Part,
+        SizedExecutor,
+        Sizing,
+        Split,
+        retry_handler,
+        sized,
+        sizing_of,
+    )
     from .model import Kind, Outcome, Resources, ResourcesExhausted, TaskInfo
     from .strategies import PerKind, Predictor, Proposal, Setting, Strategy
 
 _HOMES = {
+    "Exhaustion": ".executor",
+    "Part": ".executor",
+    "Split": ".executor",
     "SizedExecutor": ".executor",
     "Sizing": ".executor",
     "retry_handler": ".executor",
@@ -35,8 +47,10 @@ _HOMES = {
 }
 
 __all__ = [
+    "Exhaustion",
     "Kind",
     "Outcome",
+    "Part",
     "PerKind",
     "Predictor",
     "Proposal",
@@ -45,6 +59,7 @@ __all__ = [
     "Setting",
     "SizedExecutor",
     "Sizing",
+    "Split",
     "Strategy",
     "TaskInfo",
     "__version__",

@@ -10,6 +10,16 @@ learns, retries or settles, and the user's future gets the result.
 from .executor import SizedExecutor
 from .hints import sized
 from .retries import retry_handler
+from .splitting import Exhaustion, Part, Split
 from .story import Sizing, sizing_of
 
-__all__ = ["SizedExecutor", "Sizing", "retry_handler", "sized", "sizing_of"]
+__all__ = [
+    "Exhaustion",
+    "Part",
+    "SizedExecutor",
+    "Sizing",
+    "Split",
+    "retry_handler",
+    "sized",
+    "sizing_of",
+]

@@ -12,9 +12,11 @@ from parsl_sizer.strategies import Family, Proposal, Setting
 from parsl_sizer.strategies.catalog import family
 from parsl_sizer.strategies.modifiers import RoundedUp
 
+from .splitting import OnExhausted
+
 OBJECTIVES = ("throughput", "waste")
 PLACEMENTS = ("fifo",)
-ON_EXHAUSTED = ("raise", "let_run")
+ON_EXHAUSTED = ("raise", "let_run", "split")
 
 LEAST: Amounts = {Kind.MEMORY: 50e6, Kind.DISK: 100e6}
 """Less than this is not worth the retries: what an interpreter holds varies by some 10 MB."""
@@ -28,6 +30,16 @@ def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
     """The value, if it is an allowed one."""
     if value not in allowed:
         raise BadArgument(f"{name}={value!r} must be one of {', '.join(map(repr, allowed))}.")
+    return value
+
+
+def on_exhausted(value: str | OnExhausted) -> str | OnExhausted:
+    """What to do with tasks that run out: one of the words, or a user's function."""
+    if callable(value):
+        return value
+    if value not in ON_EXHAUSTED:
+        words = ", ".join(map(repr, ON_EXHAUSTED))
+        raise BadArgument(f"on_exhausted={value!r} must be one of {words}, or a function.")
     return value
 
 

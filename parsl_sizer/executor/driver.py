@@ -34,11 +34,25 @@ from parsl_sizer.model import (
     SizerError,
     TaskInfo,
 )
-from parsl_sizer.sizing import Ended, Event, Joined, Launch, Left, Settle, Sizer, Submitted, Tick
+from parsl_sizer.sizing import (
+    Consult,
+    Consulted,
+    Ended,
+    Event,
+    Joined,
+    Launch,
+    Left,
+    Settle,
+    Sizer,
+    Submitted,
+    Tick,
+)
 
 from . import ending
 from .calls import Call
-from .story import SizedFuture, Story
+from .recognisers import PLAIN, Recogniser
+from .splitting import Original
+from .story import SizedFuture, Sizing, Story
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +65,7 @@ WHYS = 4096
 
 
 TOO_LATE = "The executor was shut down before the task could start."
+TOO_EARLY = "The executor was shut down while the task was running."
 
 
 class ShutDown(SizerError):
@@ -68,6 +83,20 @@ class Job:
     answer: ending.Answer | None = None
     declined: int = 0
     """How often this attempt was sent back unrun."""
+    recogniser: Recogniser = PLAIN
+    tag: object = None
+    original: Original | None = None
+    """The call before anything was done to it, if it may yet be split."""
+    is_split: bool = False
+    """Others do its work now."""
+
+    @property
+    def waits(self) -> bool:
+        return self.running is None and not self.is_split
+
+
+Answered = Callable[[Future[Any] | None], None]
+"""Is to be called with the future of what does a task's work instead, or None."""
 
 
 class Driver:
@@ -80,8 +109,10 @@ class Driver:
         *,
         observe: Callable[[Settle], None] = lambda settle: None,
         record: Callable[[Outcome], None] | None = None,
+        consult: Callable[[Job, Consult, Answered], None] | None = None,
     ) -> None:
         self._sizer = sizer
+        self._consult = consult
         self._engine = engine
         self._inner = engine.inner
         self._observe = observe
@@ -214,8 +245,10 @@ class Driver:
         for action in self._sizer.handle(event, self.now()):
             if isinstance(action, Launch):
                 self._launch(action.attempt)
-            else:
+            elif isinstance(action, Settle):
                 self._settle(action)
+            else:
+                self._ask(action)
 
     def _submit(self, job: Job) -> None:
         if not job.future.set_running_or_notify_cancel():
@@ -231,7 +264,7 @@ class Driver:
         if job is None:  # it is over already: the engine went bad, say
             return
         if self._is_draining:
-            self._over(job, ShutDown(TOO_LATE))
+            self._over(job, None, ShutDown(TOO_LATE))
             return
         job.running, job.declined = attempt, 0
         self.running += 1
@@ -253,7 +286,7 @@ class Driver:
         job = self._jobs.get(attempt.task.task_id)
         if job is None or job.running is not attempt:
             return
-        answer = job.answer = self._read(future, attempt)
+        answer = job.answer = self._read(future, attempt, job.recogniser)
         self.rejected += answer.rejected
         if answer.report is not None and self._engine.seen(answer.report):
             self._look_again.set()
@@ -267,25 +300,24 @@ class Driver:
         if not self.running:
             self.held = 0.0  # sums of floats are not exact
         if answer.declined:
-            self._over(job, ShutDown(TOO_LATE))
+            self._over(job, None, ShutDown(TOO_LATE))
             return
         if self._record is not None:
             self._record(answer.outcome)
         self._handle(Ended(answer.outcome))
 
-    def _read(self, future: Future[Any], attempt: Attempt) -> ending.Answer:
+    def _read(self, future: Future[Any], attempt: Attempt, recogniser: Recogniser) -> ending.Answer:
         """What came of an attempt; no report, whatever is in it, ends the loop."""
         try:
-            return ending.read(future, attempt, self._engine, self.now())
+            return ending.read(future, attempt, self._engine, self.now(), recogniser)
         except Exception as error:
             logger.exception("The report of task %s cannot be read", attempt.task.task_id)
             return ending.Answer(Outcome(attempt, Ending.RAISED, self.now()), None, error)
 
     def _settle(self, settle: Settle) -> None:
-        job = self._jobs.pop(settle.task.task_id, None)
+        job = self._jobs.get(settle.task.task_id)
         if job is None:
             return
-        self.settled += 1
         if settle.outcomes:
             why = self._sentence(settle.outcomes[-1].attempt.why)
             job.future.story = Story(settle.outcomes, why)
@@ -293,13 +325,42 @@ class Driver:
             self._observe(settle)
         except Exception:
             logger.exception("What the run cost could not be noted")
+        if settle.is_split:  # it is over when its parts are
+            job.is_split = True
+            return
         answer = job.answer
         if settle.ending is Ending.EXHAUSTED or answer is None:
             error = ResourcesExhausted(settle.task.task_id, settle.task.category, settle.outcomes)
             error.__cause__ = answer.cause() if answer else None
-            self._resolve(job, None, error)
+            self._over(job, None, error)
         else:
-            self._resolve(job, answer.value, answer.error)
+            self._over(job, answer.value, answer.error)
+
+    def _ask(self, consult: Consult) -> None:
+        """Let the user say whether a task that ran out is to be split."""
+        job = self._jobs.get(consult.task.task_id)
+        if job is None:
+            return
+
+        def answered(parts: Future[Any] | None) -> None:
+            self._inbox.put(partial(self._answered, job, parts))
+
+        if self._consult is None or job.original is None or self._is_draining:
+            answered(None)
+        else:
+            self._consult(job, consult, answered)
+
+    def _answered(self, job: Job, parts: Future[Any] | None) -> None:
+        self._handle(Consulted(job.task.task_id, parts is not None))
+        if parts is not None:
+            parts.add_done_callback(
+                lambda done: self._inbox.put(partial(self._parts_done, job, done))
+            )
+
+    def _parts_done(self, job: Job, parts: Future[Any]) -> None:
+        if self._jobs.get(job.task.task_id) is job:
+            error = parts.exception()
+            self._over(job, None if error else parts.result(), error)
 
     def _sentence(self, why: object) -> str:
         """The sentence for a reason: one object for all that are the same."""
@@ -342,8 +403,8 @@ class Driver:
 
     def _look_around(self) -> None:
         if (bad := self._bad_state()) is not None:
-            for job in [job for job in self._jobs.values() if job.running is None]:
-                self._over(job, bad)
+            for job in [job for job in self._jobs.values() if job.waits]:
+                self._over(job, None, bad)
         self._handle(Tick())
 
     def _bad_state(self) -> BadStateException | None:
@@ -360,24 +421,31 @@ class Driver:
 
     def _drain(self) -> None:
         self._is_draining = True
-        for job in [job for job in self._jobs.values() if job.running is None]:
-            self._over(job, ShutDown(TOO_LATE))
+        for job in [job for job in self._jobs.values() if job.waits]:
+            self._over(job, None, ShutDown(TOO_LATE))
 
     def _finish(self) -> None:
         self._drain()
         for job in list(self._jobs.values()):
-            self._over(job, ShutDown("The executor was shut down while the task was running."))
+            self._over(
+                job, None, ShutDown("The executor was shut down while the task was running.")
+            )
         self._is_finished = True
 
-    def _over(self, job: Job, error: BaseException) -> None:
+    def _over(self, job: Job, value: object, error: BaseException | None) -> None:
         """The task is over, whatever the sizer thinks: its events are not heard any more."""
         self._jobs.pop(job.task.task_id, None)
-        self._resolve(job, None, error)
+        self.settled += 1
+        if job.recogniser is not PLAIN:
+            story = job.future.story
+            sizing = story.sizing() if story else Sizing(job.task.category, ())
+            job.recogniser.over(job.tag, value, error, sizing)
+        self._resolve(job, value, error)
 
     def _fail_everything(self, reason: BaseException) -> None:
         self._reason = reason
         for job in list(self._jobs.values()):
-            self._over(job, reason)
+            self._over(job, None, reason)
         while True:  # what was submitted meanwhile
             try:
                 message = self._inbox.get_nowait()

@@ -24,6 +24,8 @@ from parsl_sizer.model import Amounts, Attempt, Ending, Kind, Outcome, SizerErro
 from parsl_sizer.model.possible import LONGEST_S, MOST
 from parsl_sizer.monitor.wire import opened
 
+from .recognisers import PLAIN, Recogniser
+
 SIGKILL = 9
 DECLINED = frozenset({"unequipped", "refused"})
 """Endings of what was not run."""
@@ -63,7 +65,13 @@ class Answer:
         return self.error
 
 
-def read(future: Future[Any], attempt: Attempt, engine: Engine, now: float) -> Answer:
+def read(
+    future: Future[Any],
+    attempt: Attempt,
+    engine: Engine,
+    now: float,
+    recogniser: Recogniser = PLAIN,
+) -> Answer:
     """What a finished call of the inner executor says about the attempt."""
     error = future.exception()
     if error is not None:
@@ -78,11 +86,11 @@ def read(future: Future[Any], attempt: Attempt, engine: Engine, now: float) -> A
     report = opened(future.result())
     if not is_report(report):
         usage = Usage(wall_s=_since(attempt, now))
-        return _returned(report, attempt, usage, now)
+        return _returned(report, attempt, usage, now, recogniser)
     if report["ending"] in DECLINED:
         return _declined(attempt, report, now)
     usage, rejected = _usage(report, _since(attempt, now))
-    answer = _of_report(report, attempt, usage, now)
+    answer = _of_report(report, attempt, usage, now, recogniser)
     answer.report, answer.rejected = report, rejected
     return answer
 
@@ -96,7 +104,9 @@ def is_report(value: object) -> bool:
     return isinstance(value, dict) and "parsl_sizer" in value and "ending" in value
 
 
-def _of_report(report: Mapping[str, Any], attempt: Attempt, usage: Usage, now: float) -> Answer:
+def _of_report(
+    report: Mapping[str, Any], attempt: Attempt, usage: Usage, now: float, recogniser: Recogniser
+) -> Answer:
     said = report["ending"]
     if said == "stopped" or report.get("out_of_memory") is True:
         names = [name for name in _listed(report.get("exhausted")) if isinstance(name, str)]
@@ -122,9 +132,9 @@ def _of_report(report: Mapping[str, Any], attempt: Attempt, usage: Usage, now: f
             raised = TaskLost(
                 f"Task {attempt.task.task_id} ({attempt.task.category}) left with {raised!r:.200}."
             )
-        verdict = _of_error(raised, attempt, usage)
+        verdict = _of_error(raised, attempt, usage, recogniser)
         return Answer(_outcome(attempt, verdict, now, usage, report), None, raised)
-    return _returned(value, attempt, usage, now, report)
+    return _returned(value, attempt, usage, now, recogniser, report)
 
 
 def _returned(
@@ -132,16 +142,21 @@ def _returned(
     attempt: Attempt,
     usage: Usage,
     now: float,
+    recogniser: Recogniser,
     report: Mapping[str, Any] | None = None,
 ) -> Answer:
     verdict = Verdict(Ending.DONE)
     if isinstance(value, RemoteExceptionWrapper):
-        verdict = _of_error(value.e_value, attempt, usage)
+        verdict = _of_error(value.e_value, attempt, usage, recogniser)
+    elif (hidden := recogniser.error_in(value)) is not None:
+        verdict = _of_error(hidden, attempt, usage, recogniser)
     return Answer(_outcome(attempt, verdict, now, usage, report), value)
 
 
-def _of_error(error: BaseException, attempt: Attempt, usage: Usage) -> Verdict:
-    if isinstance(error, MemoryError) and _near(attempt, usage, NEAR_AT_ERROR):
+def _of_error(
+    error: BaseException, attempt: Attempt, usage: Usage, recogniser: Recogniser
+) -> Verdict:
+    if recogniser.is_memory_error(error) and _near(attempt, usage, NEAR_AT_ERROR):
         return Verdict(Ending.EXHAUSTED, frozenset({Kind.MEMORY}))
     if isinstance(error, BashExitFailure) and error.exitcode in KILLED_IN_BASH:
         if _near(attempt, usage, NEAR_AT_KILL, unknown=False):

@@ -25,17 +25,19 @@ from parsl.utils import RepresentationMixin
 from parsl_sizer.archive.open import location
 from parsl_sizer.engines.catalog import engine_for
 from parsl_sizer.model import OptOut, Outcome, TaskInfo
-from parsl_sizer.sizing import Settle, Sizer
+from parsl_sizer.sizing import Consult, Settle, Sizer
 from parsl_sizer.strategies import Family
 
 from . import arguments, intake
 from .calls import Call
-from .driver import Driver, Job
+from .driver import Answered, Driver, Job
 from .face import FORWARDED, face, forwarded
 from .file_sizes import FileSizes
 from .hints import BadHint, read
 from .history import History
+from .recognisers import Recognisers
 from .shown import Costs, LiveLine, show
+from .splitting import Exhaustion, OnExhausted, Original, Splitter
 from .story import SizedFuture
 
 logger = logging.getLogger(__name__)
@@ -83,7 +85,10 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         How often a task is run again whose worker or node was lost.
     on_exhausted
         What to do with a task that runs out of all that a node has: ``"raise"``
-        ResourcesExhausted, or ``"let_run"``: once more, alone and without a limit.
+        ResourcesExhausted, ``"let_run"`` (once more, alone and without a limit), or
+        ``"split"`` (do its work in two parts, where the framework that it is of shows how).
+        Or a function that is asked about every task that runs out, and returns a
+        ``parsl_sizer.Split`` or None.
     report
         Whether to print what the run cost at its end, and on a terminal how far it is.
     """
@@ -107,7 +112,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         placement: str = "fifo",
         labels: Mapping[str, object] | None = None,
         lost_retries: int = 2,
-        on_exhausted: str = "raise",
+        on_exhausted: str | OnExhausted = "raise",
         report: bool = True,
     ) -> None:
         self.inner = local_engine() if inner is None else inner
@@ -122,7 +127,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self.placement = arguments.one_of("placement", placement, arguments.PLACEMENTS)
         self.labels = labels
         self.lost_retries = lost_retries
-        self.on_exhausted = arguments.one_of("on_exhausted", on_exhausted, arguments.ON_EXHAUSTED)
+        self.on_exhausted = arguments.on_exhausted(on_exhausted)
         self.report = report
         self._engine = engine_for(self.inner, arguments.node_amounts(node))
         self._isolation_of(isolation)
@@ -134,10 +139,13 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             else arguments.categories(strategy, sized, objective, self._warn, self._before),
             lost_retries=lost_retries,
             let_run=on_exhausted == "let_run",
+            consults=self._may_split,
             warn=self._warn,
         )
         self._driver: Driver | None = None
         self._sizes: FileSizes | None = None
+        self._splitter: Splitter | None = None
+        self._recognisers = Recognisers(self._warn)
         self._ids = itertools.count(1)
         self._said: set[str] = set()
         self._ledger = uuid.uuid4().hex[:12]
@@ -166,7 +174,9 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             self._engine,
             observe=self._note,
             record=self._history.record if self._history else None,
+            consult=self._ask if self._may_split else None,
         )
+        self._splitter = Splitter(self.submit, self._warn) if self._may_split else None
         self._driver.start()
         if not self._engine.measures:
             logger.warning(
@@ -186,12 +196,13 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         if driver is None or sizes is None:
             plain = self._engine.unsized(resource_specification, read(resource_specification).given)
             return self.inner.submit(func, plain, *args, **kwargs)
-        task, hints = intake.task_info(
+        task, hints, recogniser, tag = intake.task_info(
             next(self._ids),
             func,
             (args, kwargs),
             resource_specification,
             now=driver.now(),
+            recognisers=self._recognisers,
             categorise=self.category,
             warn=self._warn,
         )
@@ -203,7 +214,9 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         call = Call(func, args, kwargs, isolation, hints.given, self._ledger)
         packs = self._engine.takes_bytes and isolation != "fork"
         size = call.pack() if packs else 0
-        job = Job(task, call, SizedFuture(task.task_id))
+        job = Job(task, call, SizedFuture(task.task_id), recogniser=recogniser, tag=tag)
+        if self._may_split:
+            job.original = Original(func, dict(resource_specification), args, kwargs)
         files = intake.input_files(args, kwargs)
         if files:
             job.task = task = task._replace(inputs=tuple(map(intake.name_of, files)))
@@ -255,6 +268,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         finally:
             driver.finish()
             sizes.close()  # whoever still waits for a file size hears it is over
+            if self._splitter is not None:
+                self._splitter.close()
             if self._history is not None:
                 self._history.close()
             if self.report:
@@ -292,6 +307,27 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             self._warn(f"archive={self.archive!r} cannot be used ({error}): nothing is recorded.")
             return None
         return history
+
+    @property
+    def _may_split(self) -> bool:
+        return callable(self.on_exhausted) or self.on_exhausted == "split"
+
+    def _ask(self, job: Job, consult: Consult, answered: Answered) -> None:
+        """Have the user's function, or the framework's, say how to split a task."""
+        original, splitter = job.original, self._splitter
+        if original is None or splitter is None:
+            answered(None)
+            return
+        exhaustion = Exhaustion(
+            consult.task.category,
+            intake.user_function(original.function),
+            original.args,
+            original.kwargs,
+            consult.outcomes,
+            consult.larger,
+        )
+        hook = self.on_exhausted if callable(self.on_exhausted) else job.recogniser.split
+        splitter.ask(hook, exhaustion, original, answered)
 
     def _before(self, task: TaskInfo) -> Sequence[Outcome]:
         return self._history.before(task) if self._history else ()

@@ -22,6 +22,8 @@ from parsl.data_provider.files import File
 from parsl_sizer.model import TaskInfo
 
 from .hints import ATTRIBUTE, NO_HINTS, Hints, merged, read
+from .recognisers import PLAIN, Recogniser, Recognisers, Seen
+from .recognisers.catalog import claimed_by
 
 Categorise = Callable[[Callable[..., Any], Sequence[Any], Mapping[str, Any]], str | None]
 """A user's function of the app's function and its arguments; None leaves it to others."""
@@ -41,6 +43,19 @@ class Known(NamedTuple):
     command: str
     code_hash: str | None
     hints: Hints
+    framework: type[Recogniser] | None
+
+
+class Arrival(NamedTuple):
+    """A task, what the user said of it, and who knows what it is about."""
+
+    task: TaskInfo
+    hints: Hints
+    recogniser: Recogniser
+    tag: object
+
+
+NOTHING_SEEN = Seen("")
 
 
 def task_info(
@@ -50,27 +65,32 @@ def task_info(
     specification: Mapping[str, object],
     *,
     now: float,
+    recognisers: Recognisers,
     categorise: Categorise | None = None,
     warn: Callable[[str], None] = lambda text: None,
-) -> tuple[TaskInfo, Hints]:
-    """What is known of a task when it is submitted, and what the user said of it."""
+) -> Arrival:
+    """What is known of a task when it is submitted."""
     known = _known(function)
     hints = merged(known.hints, read(specification))
+    recogniser, seen = PLAIN, NOTHING_SEEN
+    if known.framework is not None:
+        recogniser = recognisers.of(known.framework)
+        seen = recogniser.see(user_function(function), *arguments) or NOTHING_SEEN
     category = hints.category
     if category is None and categorise is not None:
         category = _asked(categorise, function, arguments, warn)
     info = TaskInfo(
         task_id,
-        category or known.name,
+        category or seen.category or known.name,
         submitted_at=now,
-        features=hints.features,
+        features={**seen.features, **hints.features} if seen.features else hints.features,
         requested=hints.requested,
         code_hash=known.code_hash,
         labels=hints.labels,
-        opt_outs=hints.opt_outs,
+        opt_outs=hints.opt_outs | seen.opt_outs if seen.opt_outs else hints.opt_outs,
         command=known.command,
     )
-    return info, hints
+    return Arrival(info, hints, recogniser, seen.tag)
 
 
 def _asked(
@@ -104,7 +124,8 @@ def _known(function: Callable[..., Any]) -> Known:
     code = getattr(user, "__code__", None)
     module, qualified = getattr(user, "__module__", None), getattr(user, "__qualname__", name)
     command = f"{module}.{qualified}" if module else str(qualified)
-    return Known(str(name), command, _code_hash(code) if code else None, hints)
+    code_hash = _code_hash(code) if code else None
+    return Known(str(name), command, code_hash, hints, claimed_by(user))
 
 
 def user_function(function: Callable[..., Any]) -> Callable[..., Any]:

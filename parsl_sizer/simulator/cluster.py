@@ -132,7 +132,7 @@ class _ClusterReplay:
             for action in handle(event, kernel.now):
                 if isinstance(action, Launch):
                     self._launch(action.attempt)
-                else:
+                elif isinstance(action, Settle):
                     self._settle(action)
         return self._result
 

@@ -3,13 +3,16 @@
 Drivers report events: a task was `Submitted`, a node `Joined` or `Left`, an attempt
 `Started` or `Ended`. The `Sizer` asks `Categories` how large each attempt must be,
 lets it wait in the queue until the ledger finds room, and answers with actions:
-`Launch` an attempt, `Settle` a task. Every `Outcome` goes back to `Categories`, and
-so to the strategy of its category, before the next task is sized.
+`Launch` an attempt, `Consult` the user about a task that ran out, `Settle` a task. Every
+`Outcome` goes back to `Categories`, and so to the strategy of its category, before the
+next task is sized.
 """
 
 from .categories import Categories
 from .messages import (
     Action,
+    Consult,
+    Consulted,
     Ended,
     Event,
     Joined,
@@ -25,6 +28,8 @@ from .sizer import Sizer
 __all__ = [
     "Action",
     "Categories",
+    "Consult",
+    "Consulted",
     "Ended",
     "Event",
     "Joined",

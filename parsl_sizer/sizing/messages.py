@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from parsl_sizer.model import Attempt, Ending, Node, Outcome, TaskInfo
+from parsl_sizer.model import Amounts, Attempt, Ending, Node, Outcome, TaskInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,14 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Consulted:
+    """The user has been asked about a task that ran out: whether others do its work instead."""
+
+    task_id: int | str
+    is_split: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Joined:
     """A node is there, or its capacity is known better than before."""
 
@@ -52,7 +60,7 @@ class Tick:
     """Time has passed."""
 
 
-Event = Submitted | Started | Ended | Joined | Left | Tick
+Event = Submitted | Started | Ended | Consulted | Joined | Left | Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +71,28 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Consult:
+    """Ask the user about a task that ran out; it waits until the loop is told `Consulted`.
+
+    `larger` is what it would be given next, None if no node has more.
+    """
+
+    task: TaskInfo
+    outcomes: tuple[Outcome, ...]
+    larger: Amounts | None
+
+
+@dataclass(frozen=True, slots=True)
 class Settle:
-    """The task is over: hand its last outcome, or the reason there is none, to the user."""
+    """The task is over: hand its last outcome, or the reason there is none, to the user.
+
+    If it `is_split` it has no result of its own: other tasks do its work.
+    """
 
     task: TaskInfo
     ending: Ending
     outcomes: tuple[Outcome, ...]
+    is_split: bool = False
 
 
-Action = Launch | Settle
+Action = Launch | Consult | Settle

@@ -4,7 +4,8 @@ What happens to a task, by the ending of its attempt:
 
     DONE       learned, settled
     RAISED     settled at once, as it is
-    EXHAUSTED  learned; queued again, larger in what ran out; settled if no node has more
+    EXHAUSTED  learned; queued again, larger in what ran out; settled if no node has more,
+               or, if the user is asked and says so, because other tasks do its work
     LOST       not learned; queued again as it was, the second time with more memory (it
                may have been an out-of-memory kill that nobody saw), and settled after
                `lost_retries` of these
@@ -35,7 +36,20 @@ from parsl_sizer.placement import Fifo, Ledger, Queue, Waiting
 from parsl_sizer.strategies import Proposal
 
 from .categories import Categories
-from .messages import Action, Ended, Event, Joined, Launch, Left, Settle, Started, Submitted, Tick
+from .messages import (
+    Action,
+    Consult,
+    Consulted,
+    Ended,
+    Event,
+    Joined,
+    Launch,
+    Left,
+    Settle,
+    Started,
+    Submitted,
+    Tick,
+)
 
 WINDOW = 64
 """So many waiting tasks are looked at after an event, the first in the queue's order."""
@@ -77,6 +91,9 @@ class _Job:
     """Its place in the queue's order."""
     unlimited: bool = False
     """Its next attempt has all of a node and no limit: nothing else is left to try."""
+    is_asked_about: bool = False
+    again: Proposal | None = None
+    """What is tried next if the user, who is asked, leaves it to us."""
 
 
 class _Shared(NamedTuple):
@@ -105,7 +122,8 @@ class Sizer:
 
     `categories` hold no lesson back (lag 0): tasks in flight are real here. With
     `let_run` a task that no node is large enough for has a last attempt alone on the
-    largest one, without a limit. `warn` is called once if a usage record is rejected.
+    largest one, without a limit. If it `consults`, the user is asked about every task that
+    ran out. `warn` is called once if a usage record is rejected.
 
     >>> from parsl_sizer.model import Node
     >>> from parsl_sizer.strategies import Setting, catalog
@@ -129,6 +147,7 @@ class Sizer:
         lost_retries: int = 2,
         patience: int = 100,
         let_run: bool = False,
+        consults: bool = False,
         warn: Callable[[str], None] | None = None,
     ) -> None:
         if lost_retries < 0:
@@ -139,6 +158,7 @@ class Sizer:
         self._lost_retries = lost_retries
         self._patience = patience
         self._let_run = let_run
+        self._consults = consults
         self._warn = warn
         self.rejected = 0
         """How many usage records were not possible, and so were not learned from."""
@@ -161,6 +181,8 @@ class Sizer:
                 changed = self._start(attempt, name)
             case Ended(outcome):
                 changed = self._end(outcome, actions)
+            case Consulted(task_id, is_split):
+                changed = self._consulted(task_id, is_split, actions)
             case Joined(node):
                 self._ledger.join(node)
                 changed = True
@@ -199,12 +221,38 @@ class Sizer:
             outcome = _controlled(outcome)
             self._learn(outcome, capacity)
         again = self._again(job, outcome)
-        if again is None:
-            actions.append(self._settle(job, outcome.ending))
+        if (
+            self._consults
+            and outcome.ending is Ending.EXHAUSTED
+            and OptOut.NO_RETRY not in task.opt_outs
+        ):
+            job.is_asked_about, job.again = True, again
+            larger = None if again is None else again.amounts
+            actions.append(Consult(task, tuple(job.outcomes), larger))
         else:
-            waiting = Waiting(task, _line(task, len(job.failures)), arrival=job.arrival)
-            waiting.ask(again.amounts, again.why)
-            self._queue.add(waiting)
+            self._go_on(job, again, outcome.ending, actions)
+        return True
+
+    def _go_on(
+        self, job: _Job, again: Proposal | None, ending: Ending, actions: list[Action]
+    ) -> None:
+        """Let the task be tried again, or be over if there is nothing to try."""
+        if again is None:
+            actions.append(self._settle(job, ending))
+            return
+        waiting = Waiting(job.task, _line(job.task, len(job.failures)), arrival=job.arrival)
+        waiting.ask(again.amounts, again.why)
+        self._queue.add(waiting)
+
+    def _consulted(self, task_id: int | str, is_split: bool, actions: list[Action]) -> bool:
+        job = self._jobs.get(task_id)
+        if job is None or not job.is_asked_about:
+            return False
+        again, job.is_asked_about, job.again = job.again, False, None
+        if is_split:
+            actions.append(self._settle(job, Ending.EXHAUSTED, is_split=True))
+        else:
+            self._go_on(job, again, Ending.EXHAUSTED, actions)
         return True
 
     def _keep_pace(self, wall_s: float) -> None:
@@ -295,9 +343,9 @@ class Sizer:
         kinds = job.outcomes[-1].attempt.allocation
         return Proposal({kind: largest[kind] for kind in kinds}, "the largest node, without limit")
 
-    def _settle(self, job: _Job, ending: Ending) -> Settle:
+    def _settle(self, job: _Job, ending: Ending, *, is_split: bool = False) -> Settle:
         del self._jobs[job.task.task_id]
-        return Settle(job.task, ending, tuple(job.outcomes))
+        return Settle(job.task, ending, tuple(job.outcomes), is_split)
 
     def _launch_what_fits(self, now: float, actions: list[Action]) -> None:
         """Launch those waiting for whom there is room, in the queue's order."""

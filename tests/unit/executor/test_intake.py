@@ -15,6 +15,7 @@ from parsl.data_provider.http import HTTPInTaskStaging
 
 from parsl_sizer.executor import intake
 from parsl_sizer.executor.hints import BadHint, sized
+from parsl_sizer.executor.recognisers import Recognisers
 from parsl_sizer.model import Kind
 
 
@@ -48,6 +49,10 @@ def staged(function: Any) -> Any:
     return HTTPInTaskStaging().replace_task(manager, "x", File("http://host/file"), function)
 
 
+def arrival(*args: Any, **kwargs: Any) -> intake.Arrival:
+    return intake.task_info(*args, recognisers=Recognisers(lambda text: None), **kwargs)
+
+
 @pytest.mark.parametrize(
     ("function", "name"),
     [
@@ -70,7 +75,7 @@ def staged(function: Any) -> Any:
     ],
 )
 def test_the_name_is_that_of_the_users_function(function: Any, name: str) -> None:
-    task, _ = intake.task_info(1, function, ((), {}), {}, now=5.0)
+    task, *_ = arrival(1, function, ((), {}), {}, now=5.0)
     assert task.category == name
     assert task.submitted_at == 5.0
 
@@ -92,7 +97,7 @@ def test_the_code_is_known_by_its_hash() -> None:
         return x + 2
 
     def hash_of(function: Any) -> str | None:
-        return intake.task_info(1, function, ((), {}), {}, now=0.0)[0].code_hash
+        return arrival(1, function, ((), {}), {}, now=0.0)[0].code_hash
 
     assert hash_of(wrap_error(one)) == hash_of(one) != hash_of(other)
     assert hash_of(len) is None
@@ -107,7 +112,7 @@ def test_who_says_the_category() -> None:
         return kwargs.get("kind")
 
     def category(function: Any, spec: dict[str, object], **kwargs: Any) -> str:
-        task, _ = intake.task_info(
+        task, *_ = arrival(
             1, wrap_error(function), ((), kwargs), spec, now=0.0, categorise=by_argument
         )
         return task.category
@@ -126,7 +131,7 @@ def test_a_category_function_that_fails_or_lies_is_passed_over(answer: object) -
         return answer
 
     told: list[str] = []
-    task, _ = intake.task_info(1, align, ((), {}), {}, now=0.0, categorise=broken, warn=told.append)
+    task, *_ = arrival(1, align, ((), {}), {}, now=0.0, categorise=broken, warn=told.append)
     assert task.category == "align"
     assert len(told) == 1
     assert "sized by the name of their function" in told[0]
@@ -136,7 +141,7 @@ def test_hints_of_app_and_call_are_joined() -> None:
     @sized(memory="1GB", labels={"who": "app"})
     def app() -> None: ...
 
-    task, hints = intake.task_info(
+    task, hints, *_ = arrival(
         7,
         wrap_error(app),
         ((), {}),
@@ -150,7 +155,7 @@ def test_hints_of_app_and_call_are_joined() -> None:
 
 def test_a_wrong_hint_is_not_passed_over() -> None:
     with pytest.raises(BadHint):
-        intake.task_info(1, align, ((), {}), {"memory": "lots"}, now=0.0)
+        arrival(1, align, ((), {}), {"memory": "lots"}, now=0.0)
 
 
 def test_files_are_inputs_wherever_they_are_among_the_arguments() -> None:

@@ -1,0 +1,222 @@
+"""Doing a task's work in parts, when it ran out of something.
+
+`on_exhausted` is the user's function, asked in a thread of its own about every task that
+ran out. If it answers with a `Split`, the parts are tasks like any other (they may be split
+again), their results are combined by one more, and that is the result of the first.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+from parsl.app.errors import RemoteExceptionWrapper, wrap_error
+
+from parsl_sizer.model import Amounts, Outcome, SizerError
+
+logger = logging.getLogger(__name__)
+
+
+class Exhaustion(NamedTuple):
+    """A task that ran out, and what would become of it."""
+
+    category: str
+    function: Callable[..., Any]
+    """The user's own."""
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+    outcomes: tuple[Outcome, ...]
+    """Of its attempts, the first one first."""
+    larger: Amounts | None
+    """What it would be given next; None if no node has more."""
+
+
+class Part:
+    """The arguments of one part, as in a call of the function.
+
+    >>> Part([1, 2], scale=3)
+    Part([1, 2], scale=3)
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.args = args
+        self.kwargs = kwargs
+
+    def __repr__(self) -> str:
+        named = [f"{name}={value!r}" for name, value in self.kwargs.items()]
+        return f"Part({', '.join([*map(repr, self.args), *named])})"
+
+
+class Split(NamedTuple):
+    """Calls of the same function to do the work of one, and what makes one result of theirs.
+
+    `combine` is given the list of their results, in order, and runs as a task too.
+    """
+
+    parts: Sequence[Part]
+    combine: Callable[[list[Any]], Any]
+
+
+OnExhausted = Callable[[Exhaustion], Split | None]
+"""A user's function; None leaves the task to be tried with more, or to fail."""
+
+
+class Original(NamedTuple):
+    """A call as Parsl made it."""
+
+    function: Callable[..., Any]
+    specification: dict[str, Any]
+    args: Sequence[Any]
+    kwargs: Mapping[str, Any]
+
+
+class BadSplit(SizerError, ValueError):
+    """An answer of `on_exhausted` that is none."""
+
+
+class Splitter:
+    """Asks, and sees parts through to one result.
+
+    `submit` is the executor's own, and may be called from any thread.
+    """
+
+    def __init__(self, submit: Callable[..., Future[Any]], warn: Callable[[str], None]) -> None:
+        self._submit = submit
+        self._warn = warn
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def ask(
+        self,
+        hook: OnExhausted,
+        exhaustion: Exhaustion,
+        original: Original,
+        tell: Callable[[Future[Any] | None], None],
+    ) -> None:
+        """Have `tell` called with the future of a task's parts, or None if it has none."""
+        if self._thread is None:
+            # A daemon: a user's function that hangs must not keep Python from leaving.
+            self._thread = threading.Thread(target=self._run, name="parsl_sizer-split", daemon=True)
+            self._thread.start()
+        self._work.put(partial(self._ask, hook, exhaustion, original, tell))
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        self._work.put(None)
+        if self._thread is not None and threading.current_thread() is not self._thread:
+            self._thread.join(timeout=1)
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            try:
+                work()
+            except Exception:
+                logger.exception("A task could not be split")
+
+    def _ask(
+        self,
+        hook: OnExhausted,
+        exhaustion: Exhaustion,
+        original: Original,
+        tell: Callable[[Future[Any] | None], None],
+    ) -> None:
+        result = None
+        try:
+            split = checked(hook(exhaustion))
+            if split is not None:
+                result = _Parts(self, original, split).result
+        except Exception as error:
+            self._warn(
+                f"on_exhausted failed with {error!r:.200}; "
+                "tasks for which it does so are not split."
+            )
+        tell(result)
+
+    def combine(self, original: Original, split: Split, results: list[Any]) -> Future[Any]:
+        """The future of the parts' combined results."""
+        combine = wrap_error(split.combine)
+        return self._submit(combine, dict(original.specification), results)
+
+    def start(self, original: Original, part: Part) -> Future[Any]:
+        """The future of one part."""
+        specification = dict(original.specification)
+        return self._submit(original.function, specification, *part.args, **part.kwargs)
+
+    def later(self, work: Callable[[], None]) -> None:
+        """Do something in the splitter's thread."""
+        self._work.put(work)
+
+
+class _Parts:
+    """Parts that are on their way."""
+
+    def __init__(self, splitter: Splitter, original: Original, split: Split) -> None:
+        self.result: Future[Any] = Future()
+        self._splitter = splitter
+        self._original = original
+        self._split = split
+        self._left = len(split.parts)
+        self._lock = threading.Lock()
+        self._futures = [splitter.start(original, part) for part in split.parts]
+        for future in self._futures:
+            future.add_done_callback(self._done)
+
+    def _done(self, future: Future[Any]) -> None:
+        with self._lock:
+            self._left -= 1
+            is_last = not self._left
+        if _failed(future):
+            self._pass_on(future)
+        elif is_last and not self.result.done():
+            self._splitter.later(self._combine)
+
+    def _combine(self) -> None:
+        try:
+            results = [future.result() for future in self._futures]
+            combined = self._splitter.combine(self._original, self._split, results)
+        except Exception as error:
+            self.result.set_exception(error)
+        else:
+            combined.add_done_callback(self._pass_on)
+
+    def _pass_on(self, future: Future[Any]) -> None:
+        with self._lock:
+            if self.result.done():
+                return
+            error = future.exception()
+            if error is not None:
+                self.result.set_exception(error)
+            else:
+                self.result.set_result(future.result())
+
+
+def _failed(future: Future[Any]) -> bool:
+    return future.exception() is not None or isinstance(future.result(), RemoteExceptionWrapper)
+
+
+def checked(split: object) -> Split | None:
+    """An answer of the user's function, if it is one.
+
+    >>> checked(Split([Part(1)], sum))
+    Traceback (most recent call last):
+    parsl_sizer.executor.splitting.BadSplit: on_exhausted has returned 1 part, not 2 or more.
+    """
+    if split is None:
+        return None
+    if not isinstance(split, Split) or not callable(split.combine):
+        raise BadSplit(
+            f"on_exhausted has returned {split!r:.200}, which is neither a Split of parts with a "
+            "function that combines their results nor None."
+        )
+    parts = list(split.parts)
+    if not all(isinstance(part, Part) for part in parts):
+        raise BadSplit("The parts of a Split have to be made with Part(...).")
+    if len(parts) < 2:
+        count = "1 part" if parts else "no part"
+        raise BadSplit(f"on_exhausted has returned {count}, not 2 or more.")
+    return split
