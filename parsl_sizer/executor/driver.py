@@ -280,7 +280,10 @@ class Driver:
         except Exception as error:
             future = Future()
             future.set_exception(self._bad_state() or error)
-        future.add_done_callback(lambda done: self._inbox.put(partial(self._ended, attempt, done)))
+        future.add_done_callback(partial(self._came_back, attempt))
+
+    def _came_back(self, attempt: Attempt, future: Future[Any]) -> None:
+        self._inbox.put(partial(self._ended, attempt, future))
 
     def _ended(self, attempt: Attempt, future: Future[Any]) -> None:
         job = self._jobs.get(attempt.task.task_id)
