@@ -45,6 +45,7 @@ class CCTools(Engine):
 
     packs = frozenset(Kind)
     isolations = ("fork", "inline")
+    own_process = True
     sandbox = "cwd"
     failure: ClassVar[type[Exception]]
     """The error of a task that left no result."""

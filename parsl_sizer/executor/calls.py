@@ -96,8 +96,10 @@ class Call:
             order["enforce"] = True
         if OptOut.KEEP_CACHES in task.opt_outs:
             order["keep_caches"] = True
-        if engine.sandbox is not None:
+        if engine.sandbox == "cwd":
             order["sandbox"] = engine.sandbox
+        if engine.own_process:
+            order["own_process"] = True
         if cores := task.requested.get(Kind.CORES):
             order["env"] = _told(cores)
         if claim is not None:
