@@ -251,8 +251,8 @@ class Sizer:
         again, job.is_asked_about, job.again = job.again, False, None
         if is_split:
             actions.append(self._settle(job, Ending.EXHAUSTED, is_split=True))
-        else:
-            self._go_on(job, again, Ending.EXHAUSTED, actions)
+        else:  # a larger node may have come meanwhile
+            self._go_on(job, again or self._more(job), Ending.EXHAUSTED, actions)
         return True
 
     def _keep_pace(self, wall_s: float) -> None:
@@ -301,10 +301,7 @@ class Sizer:
             job.failures += (outcome,)
             if not outcome.exhausted:  # nothing that is sized, so no size would help
                 return None
-            larger = None
-            if OptOut.FIXED not in opt_outs:
-                larger = self._larger(job, job.failures, job.outcomes)
-            return larger or self._whole_node(job)
+            return self._more(job) or self._whole_node(job)
         if outcome.ending is Ending.LOST:
             job.losses += 1
             if job.losses > self._lost_retries:
@@ -320,6 +317,12 @@ class Sizer:
                     return Proposal(larger.amounts, f"lost twice; {larger.why}")
             return Proposal(outcome.attempt.allocation, "lost; the same again")
         return None
+
+    def _more(self, job: _Job) -> Proposal | None:
+        """More for a task that ran out; None if it may not have more, or no node has."""
+        if OptOut.FIXED in job.task.opt_outs or not job.failures[-1].exhausted:
+            return None
+        return self._larger(job, job.failures, job.outcomes)
 
     def _larger(
         self, job: _Job, failures: Sequence[Outcome], outcomes: Sequence[Outcome]

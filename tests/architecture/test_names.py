@@ -14,8 +14,10 @@ from parsl_sizer.strategies.catalog import BUILT_IN, VARIANTS, Entry, family
 from parsl_sizer.testing import SETTING
 
 PUBLIC = {
+    "Exhaustion",
     "Kind",
     "Outcome",
+    "Part",
     "PerKind",
     "Predictor",
     "Proposal",
@@ -24,6 +26,7 @@ PUBLIC = {
     "Setting",
     "SizedExecutor",
     "Sizing",
+    "Split",
     "Strategy",
     "TaskInfo",
     "__version__",
