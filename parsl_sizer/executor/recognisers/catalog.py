@@ -9,8 +9,9 @@ from parsl_sizer.executor.splitting import Exhaustion, Split
 from parsl_sizer.executor.story import Sizing
 
 from .base import PLAIN, Recogniser, Seen
+from .coffea import Coffea
 
-KNOWN: tuple[type[Recogniser], ...] = ()
+KNOWN: tuple[type[Recogniser], ...] = (Coffea,)
 
 T = TypeVar("T")
 
