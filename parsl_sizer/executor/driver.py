@@ -454,8 +454,9 @@ class Driver:
                 message = self._inbox.get_nowait()
             except Empty:
                 return
-            if isinstance(message, partial) and message.args and isinstance(message.args[0], Job):
-                self._resolve(message.args[0], None, reason)
+            job = message.args[0] if isinstance(message, partial) and message.args else None
+            if isinstance(job, Job) and not job.future.done():
+                self._resolve(job, None, reason)
 
     @staticmethod
     def _resolve(job: Job, value: object, error: BaseException | None) -> None:
