@@ -454,9 +454,9 @@ class Driver:
                 message = self._inbox.get_nowait()
             except Empty:
                 return
-            job = message.args[0] if isinstance(message, partial) and message.args else None
-            if isinstance(job, Job) and not job.future.done():
-                self._resolve(job, None, reason)
+            late = message.args[0] if isinstance(message, partial) and message.args else None
+            if isinstance(late, Job) and not late.future.done():
+                self._resolve(late, None, reason)
 
     @staticmethod
     def _resolve(job: Job, value: object, error: BaseException | None) -> None:
