@@ -96,8 +96,10 @@ class Call:
             order["enforce"] = True
         if OptOut.KEEP_CACHES in task.opt_outs:
             order["keep_caches"] = True
-        if engine.sandbox == "cwd":
+        if engine.sandbox != "tmp":
             order["sandbox"] = engine.sandbox
+        elif OptOut.KEEP_FILES in task.opt_outs:
+            order["sandbox"] = "none"
         if engine.own_process:
             order["own_process"] = True
         if cores := task.requested.get(Kind.CORES):

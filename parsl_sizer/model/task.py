@@ -21,6 +21,8 @@ class OptOut(str, Enum):
     """Don't run it twice: it has side effects."""
     KEEP_CACHES = "keep_caches"
     """Let what it leaves in its process's memory stay there, and charge it for that."""
+    KEEP_FILES = "keep_files"
+    """Let its temporary files stay: they are for others."""
 
 
 NO_OPT_OUT: frozenset[OptOut] = frozenset()

@@ -59,7 +59,7 @@ def _run(order: dict[str, Any], func: Callable[[], Any], waited_s: float) -> dic
     here = _here()
     tidiness = here.tidiness
     made = report.blank("inline", here.layers, waited_s)
-    sandbox = None if order.get("sandbox") == "cwd" else here.sandbox()
+    sandbox = None if order.get("sandbox") in ("cwd", "none") else here.sandbox()
     tmp = None if sandbox is None else sandbox.path
     with call.Surroundings(order.get("env"), tmp, tidiness.home):
         account = Account(tidiness)
@@ -74,7 +74,10 @@ def _run(order: dict[str, Any], func: Callable[[], Any], waited_s: float) -> dic
             tidiness.restore()
     elif "maxrss" in head:
         made["peak"]["memory"] = max(0, head["maxrss"] - here.maxrss)
-    taken = used(working_folder()) if sandbox is None else sandbox.clear()
+    if sandbox is not None:
+        taken = sandbox.clear()
+    else:
+        taken = used(working_folder()) if order.get("sandbox") == "cwd" else None
     if taken is not None:  # what it has left behind, which may be less than it had meanwhile
         made["peak"]["disk"] = taken
     if sampler is not None:

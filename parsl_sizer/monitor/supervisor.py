@@ -13,6 +13,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from . import call, cgroup, node_ledger, report, wire
@@ -111,6 +112,9 @@ class Supervisor:
         made = report.blank(isolation, self._layers, waited_s)
         made["base"] = self.fresh
         folder = working_folder() if self._sandbox is None else self._sandbox.path
+        outside: str | None = None
+        if folder is not None and order.get("sandbox") == "none":
+            outside, folder = str(Path(folder).parent), None
         watch = Watch(
             order,
             self.pid,
@@ -119,7 +123,7 @@ class Supervisor:
             folder=folder,
             patron=self._patron,
         )
-        is_sent = self._send(sock, order, buffer)
+        is_sent = self._send(sock, order, outside, buffer)
         verdict = watch.wait(self._poll, self._note_kills) if is_sent else "died"
         frame = wire.receive(sock) if verdict == "answered" else None
         if verdict == "broken":
@@ -134,7 +138,8 @@ class Supervisor:
             self._held = frame[0].get("ready")
             if frame[0].get("spent"):
                 self._drop()
-        watch.fill_disk(made, used(folder) if self._sandbox is None else self._sandbox.clear())
+        if folder is not None:
+            watch.fill_disk(made, used(folder) if self._sandbox is None else self._sandbox.clear())
         return made
 
     def prepared(self, order: dict[str, Any]) -> Supervisor:
@@ -180,8 +185,11 @@ class Supervisor:
         frame = wire.receive(sock)
         return None if frame is None else int(frame[0]["ready"])
 
-    def _send(self, sock: socket.socket, order: dict[str, Any], buffer: bytes) -> bool:
+    def _send(
+        self, sock: socket.socket, order: dict[str, Any], tmp: str | None, buffer: bytes
+    ) -> bool:
         needed = {name: order.get(name) for name in ("codec", "env", "keep_caches")}
+        needed["tmp"] = tmp
         try:
             wire.send(sock, needed, buffer)
         except OSError:

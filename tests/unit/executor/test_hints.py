@@ -39,6 +39,7 @@ def test_everything_that_can_be_said() -> None:
             "never_kill": True,
             "no_retry": False,
             "keep_caches": True,
+            "keep_files": True,
             "features": {"atoms": 3, "unknown": math.nan},
             "labels": {"sample": "S1"},
             "isolation": "fork",
@@ -46,7 +47,8 @@ def test_everything_that_can_be_said() -> None:
         }
     )
     assert hints.category == "align"
-    assert hints.opt_outs == {OptOut.FIXED, OptOut.NEVER_KILL, OptOut.KEEP_CACHES}
+    kept = {OptOut.KEEP_CACHES, OptOut.KEEP_FILES}
+    assert hints.opt_outs == {OptOut.FIXED, OptOut.NEVER_KILL, *kept}
     assert hints.features == {"atoms": 3.0}
     assert hints.labels == {"sample": "S1"}
     assert hints.isolation == "fork"

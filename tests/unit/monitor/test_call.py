@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -129,6 +130,30 @@ def test_temporary_files_have_a_folder_of_their_own_that_is_removed(
     assert report["peak"]["disk"] >= 50_000
     assert tempfile.gettempdir() == before
     assert run(write, isolation=isolation)["peak"]["disk"] < 80_000
+
+
+def test_a_call_may_keep_its_temporary_files(
+    run: Run, isolation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write() -> tuple[str, str]:
+        folder = tempfile.mkdtemp()
+        Path(folder, "file").write_bytes(b"0" * 50_000)
+        shell = subprocess.run(
+            ["sh", "-c", "echo ${TMPDIR:-/tmp}"], check=True, capture_output=True
+        )
+        return folder, shell.stdout.decode().strip()
+
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for _ in range(2):
+        report = run(write, isolation=isolation, sandbox="none")
+        folder, in_shell = report["result"]
+        assert Path(folder, "file").exists()
+        assert Path(folder).parent == tmp_path == Path(in_shell)
+        assert "disk" not in report["peak"]  # it is not its own
+        private, in_shell = run(write, isolation=isolation)["result"]  # the next one does not
+        assert not Path(private).exists()
+        assert Path(private).parent == Path(in_shell) != tmp_path
 
 
 def test_in_a_sandbox_of_the_engine_the_working_folder_counts(
