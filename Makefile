@@ -10,7 +10,8 @@ OLDEST_PARSL := 2025.7.7
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint docs bench clean test-long test-parsl test-parsl-whole test-taskvine test-oldest test-coffea
+.PHONY: help demo test lint docs bench clean test-long test-parsl test-parsl-whole \
+	test-coffea test-colmena test-taskvine test-oldest
 
 help:
 	@echo "make demo           two kinds of tasks on this machine, whole nodes against sized"
@@ -21,6 +22,7 @@ help:
 	@echo "make bench          the figures of docs/benchmarks.md: some hours"
 	@echo "make test-parsl     Parsl's own tests, with the plain engines and with ours around them"
 	@echo "make test-coffea    the tests with Coffea, and its example"
+	@echo "make test-colmena   the tests with Colmena, and its example"
 	@echo "make test-taskvine  the tests on TaskVine, in a Debian 13 in a folder (root)"
 	@echo "make test-oldest    the tests on the oldest Parsl that is supported"
 	@echo "make clean          remove environments, $(OUT) and caches"
@@ -66,6 +68,10 @@ test-parsl-whole: $(VENV)-parsl/.installed
 test-coffea: $(VENV)-coffea/.installed
 	$(VENV)-coffea/bin/python -m pytest tests/integration/coffea
 
+test-colmena: $(VENV)-colmena/.installed
+	$(VENV)-colmena/bin/python -m pytest tests/integration/colmena
+	$(VENV)-colmena/bin/python -m pytest tests/acceptance/test_examples.py -k colmena
+
 test-taskvine: $(VENV)/.installed-dev
 	.ci/taskvine .taskvine python3 -m pytest -p no:cacheprovider tests/integration/taskvine
 
@@ -73,7 +79,8 @@ test-oldest: $(VENV)-oldest/.installed
 	$(VENV)-oldest/bin/python -m pytest tests/integration/parsl tests/integration/htex/test_features.py tests/unit/executor
 
 clean:
-	rm -rf $(VENV) $(VENV)-coffea $(VENV)-parsl $(VENV)-oldest .taskvine $(OUT) build dist .hypothesis \
+	rm -rf $(VENV) $(VENV)-coffea $(VENV)-colmena $(VENV)-parsl $(VENV)-oldest .taskvine \
+		$(OUT) build dist .hypothesis \
 		.import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find $(SOURCES) -name __pycache__ -prune -exec rm -rf {} +
 
@@ -101,6 +108,12 @@ $(VENV)-coffea/.installed: pyproject.toml tests/integration/coffea/requirements.
 	PYTHON="$(PYTHON)" .ci/packages
 	$(PYTHON) -m venv $(VENV)-coffea
 	$(VENV)-coffea/bin/python -m pip install --quiet --editable ".[coffea]" -r tests/integration/coffea/requirements.txt
+	touch $@
+
+$(VENV)-colmena/.installed: pyproject.toml tests/integration/colmena/requirements.txt
+	PYTHON="$(PYTHON)" .ci/packages
+	$(PYTHON) -m venv $(VENV)-colmena
+	$(VENV)-colmena/bin/python -m pip install --quiet --editable ".[colmena]" -r tests/integration/colmena/requirements.txt
 	touch $@
 
 $(VENV)-oldest/.installed: pyproject.toml

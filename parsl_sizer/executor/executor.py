@@ -196,7 +196,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         if driver is None or sizes is None:
             plain = self._engine.unsized(resource_specification, read(resource_specification).given)
             return self.inner.submit(func, plain, *args, **kwargs)
-        task, hints, recogniser, tag = intake.task_info(
+        task, hints, recogniser, tag, instead = intake.task_info(
             next(self._ids),
             func,
             (args, kwargs),
@@ -210,6 +210,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             task = task._replace(opt_outs=task.opt_outs | {OptOut.NEVER_KILL})
         if "priority" in hints.given:
             task = task._replace(priority=self._engine.priority(hints.given))
+        if instead:
+            kwargs.update(instead)
         isolation = self._isolation_of(hints.isolation or self.isolation)
         call = Call(func, args, kwargs, isolation, hints.given, self._ledger)
         packs = self._engine.takes_bytes and isolation != "fork"

@@ -53,6 +53,8 @@ class Arrival(NamedTuple):
     hints: Hints
     recogniser: Recogniser
     tag: object
+    instead: Mapping[str, Any]
+    """Keyword arguments to replace."""
 
 
 NOTHING_SEEN = Seen("")
@@ -90,7 +92,7 @@ def task_info(
         opt_outs=hints.opt_outs | seen.opt_outs if seen.opt_outs else hints.opt_outs,
         command=known.command,
     )
-    return Arrival(info, hints, recogniser, seen.tag)
+    return Arrival(info, hints, recogniser, seen.tag, seen.instead)
 
 
 def _asked(
@@ -118,14 +120,17 @@ def _asked(
 
 @lru_cache(maxsize=256)
 def _known(function: Callable[..., Any]) -> Known:
-    user = user_function(function)
-    name = getattr(user, "__name__", None) or type(user).__name__
-    hints = getattr(function, ATTRIBUTE, None) or getattr(user, ATTRIBUTE, None) or NO_HINTS
-    code = getattr(user, "__code__", None)
-    module, qualified = getattr(user, "__module__", None), getattr(user, "__qualname__", name)
+    given = _given(function)
+    user = _unwrapped(given)
+    name = _name_of(given)
+    framework = claimed_by(user)
+    own = user if framework is None else framework.own(user)
+    hints = getattr(function, ATTRIBUTE, None) or getattr(own, ATTRIBUTE, None) or NO_HINTS
+    code = getattr(own, "__code__", None)
+    module, qualified = getattr(own, "__module__", None), getattr(own, "__qualname__", name)
     command = f"{module}.{qualified}" if module else str(qualified)
     code_hash = _code_hash(code) if code else None
-    return Known(str(name), command, code_hash, hints, claimed_by(user))
+    return Known(name, command, code_hash, hints, framework)
 
 
 def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,6 +141,11 @@ def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
     >>> user_function(wrap_error(align)).__name__
     'align'
     """
+    return _unwrapped(_given(function))
+
+
+def _given(function: Callable[..., Any]) -> Any:
+    """What was given to Parsl to make an app of."""
     seen: set[int] = set()
     candidates: list[Any] = [function]
     while candidates:
@@ -144,9 +154,9 @@ def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
             continue
         seen.add(id(candidate))
         if getattr(candidate, "__code__", None) is _WRAPPER_CODE:
-            return _unwrapped(candidate.__wrapped__)
+            return candidate.__wrapped__
         candidates += _inside(candidate)
-    return _unwrapped(function)
+    return function
 
 
 def _inside(candidate: Any) -> list[Any]:
@@ -165,10 +175,20 @@ def _inside(candidate: Any) -> list[Any]:
 def _unwrapped(function: Any) -> Callable[..., Any]:
     """Without the partials that bash apps and users make."""
     while isinstance(function, partial):
-        is_bash = function.func is remote_side_bash_executor and function.args
-        function = function.args[0] if is_bash else function.func
+        function = function.args[0] if _is_bash(function) else function.func
     result: Callable[..., Any] = function
     return result
+
+
+def _is_bash(function: partial[Any]) -> bool:
+    return function.func is remote_side_bash_executor and bool(function.args)
+
+
+def _name_of(given: Any) -> str:
+    """Its name. Partials have none but what somebody has called them, and then that is it."""
+    while isinstance(given, partial) and (_is_bash(given) or not hasattr(given, "__name__")):
+        given = given.args[0] if _is_bash(given) else given.func
+    return str(getattr(given, "__name__", None) or type(given).__name__)
 
 
 def _code_hash(code: CodeType) -> str:

@@ -29,6 +29,10 @@ PRINTED = {
     ],
     "workqueue_cluster": ["align", "assemble", "attempt 1", "done after"],
     "coffea_analysis": ["dimuon: 2,000 events", "ttbar: 2,000 events", "the same in both"],
+    "colmena_steering": [
+        *("molecules has", "simulate, large:", "simulate, small:"),
+        *("what tasks on sized were given", "infer"),
+    ],
     "demo": ["each with all of 2.0 GB", "times as fast", "The picture is demo.png."],
 }
 """The examples, with some of what each prints."""
@@ -43,6 +47,8 @@ def arguments(example: str) -> list[str]:
     if example == "coffea_analysis":
         pytest.importorskip("coffea", reason="Coffea is not installed here: make test-coffea")
         return ["--files", "1", "--events", "2000"]
+    if example == "colmena_steering":
+        pytest.importorskip("colmena", reason="Colmena is not installed here")
     if example == "workqueue_cluster":
         pytest.importorskip("ndcctools.work_queue", reason="Work Queue is not installed here")
         if shutil.which("work_queue_worker") is None:

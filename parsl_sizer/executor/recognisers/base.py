@@ -24,6 +24,8 @@ class Seen(NamedTuple):
     """What it wants to be told at the end with the result."""
     warning: str | None = None
     """What the user has to know of such tasks; said once."""
+    instead: Mapping[str, Any] = EMPTY
+    """Keyword arguments to call it with instead, so that it can be called again."""
 
 
 class Recogniser:
@@ -37,6 +39,11 @@ class Recogniser:
     def claims(function: object) -> bool:  # noqa: ARG004
         """Whether calls of a user's function are this framework's; asked once a function."""
         return False
+
+    @staticmethod
+    def own(function: Callable[..., Any]) -> Callable[..., Any]:
+        """What the user wrote, if a claimed function has that inside; asked once a function."""
+        return function
 
     def see(
         self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]

@@ -10,8 +10,9 @@ from parsl_sizer.executor.story import Sizing
 
 from .base import PLAIN, Recogniser, Seen
 from .coffea import Coffea
+from .colmena import Colmena
 
-KNOWN: tuple[type[Recogniser], ...] = (Coffea,)
+KNOWN: tuple[type[Recogniser], ...] = (Coffea, Colmena)
 
 T = TypeVar("T")
 
