@@ -52,10 +52,11 @@ def infer(energies: dict[int, float], count: int) -> list[int]:
 class Steering(BaseThinker):
     """Simulates a batch, infers the next one, and so on for some rounds."""
 
-    def __init__(self, queues: PipeQueues, rounds: int, count: int) -> None:
+    def __init__(self, queues: PipeQueues, rounds: int, count: int, *, tags: bool) -> None:
         super().__init__(queues)
         self.rounds = rounds
         self.count = count
+        self.tags = tags
         self.energies: dict[int, float] = {}
         self.waiting = 0
         self.attempts: Counter[str] = Counter()
@@ -72,12 +73,8 @@ class Steering(BaseThinker):
         self.waiting = len(batch)
         for atoms in batch:
             category = "simulate, large" if atoms >= LARGE else "simulate, small"
-            self.queues.send_inputs(
-                atoms,
-                method="simulate",
-                topic="simulate",
-                task_info={"category": category, "atoms": atoms},
-            )
+            info = {"category": category, "atoms": atoms} if self.tags else None
+            self.queues.send_inputs(atoms, method="simulate", topic="simulate", task_info=info)
 
     @result_processor(topic="simulate")
     def simulated(self, result: Result) -> None:
@@ -110,13 +107,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Steers simulations with Colmena.")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--count", type=int, default=6, help="molecules in a round")
+    parser.add_argument("--no-tags", action="store_true", help="say nothing of the sizes")
     arguments = parser.parse_args()
 
     config = Config(executors=[SizedExecutor(node="memory=1GB")], run_dir="runinfo")
     queues = PipeQueues(topics=["simulate", "infer"])
     server = ParslTaskServer([simulate, infer], queues, config)
     server.start()
-    thinker = Steering(queues, arguments.rounds, arguments.count)
+    thinker = Steering(queues, arguments.rounds, arguments.count, tags=not arguments.no_tags)
     try:
         thinker.start()
         thinker.join()
