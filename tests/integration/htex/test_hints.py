@@ -93,6 +93,20 @@ def test_with_keep_caches_it_stays_and_is_charged(executor: SizedExecutor) -> No
         assert counts == list(range(1, len(counts) + 1))
 
 
+def test_with_keep_files_temporary_files_stay_for_others(
+    executor: SizedExecutor, tmp_path: Path
+) -> None:
+    def left(name: str, **spec: object) -> Path:
+        note = tmp_path / name
+        tasks.fill_disk(1, 0, str(note), parsl_resource_specification=spec).result(LIMIT_S)
+        return Path(note.read_text())
+
+    kept = left("kept", category="keeping", keep_files=True)
+    assert kept.stat().st_size == 1_000_000
+    kept.unlink()
+    assert not left("removed", category="removing").exists()
+
+
 @pytest.mark.parametrize("isolation", ["runner", "fork", "inline"])
 def test_isolation_is_what_the_call_says(executor: SizedExecutor, isolation: str) -> None:
     category = f"isolated-{isolation}"

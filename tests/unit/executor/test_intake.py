@@ -53,6 +53,13 @@ def arrival(*args: Any, **kwargs: Any) -> intake.Arrival:
     return intake.task_info(*args, recognisers=Recognisers(lambda text: None), **kwargs)
 
 
+def named(name: str, function: Any) -> Any:
+    """A partial with a name, as Parsl wants it."""
+    made = functools.partial(function)
+    made.__name__ = name
+    return made
+
+
 @pytest.mark.parametrize(
     ("function", "name"),
     [
@@ -62,6 +69,9 @@ def arrival(*args: Any, **kwargs: Any) -> intake.Arrival:
         (wrap_error(functools.partial(align, 1)), "align"),
         (functools.partial(wrap_error(align), 1), "align"),
         (functools.partial(functools.partial(align, 1), 2), "align"),
+        (wrap_error(named("trim", align)), "trim"),
+        (named("trim", functools.partial(align, 1)), "trim"),
+        (bash_app_function(named("trim", script)), "trim"),
         (staged(wrap_error(align)), "align"),
         (staged(staged(wrap_error(align))), "align"),
         (bash_app_function(script), "script"),
