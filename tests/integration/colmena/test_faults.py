@@ -21,6 +21,10 @@ def broken(function: Any, args: Any, kwargs: Any) -> str:
     raise RuntimeError("a hook that raises")
 
 
+def broken_too(exhaustion: Any) -> None:
+    raise RuntimeError("another hook that raises")
+
+
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
     served = [
@@ -28,7 +32,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
         *(methods.failing, methods.giant, methods.killed),
     ]
     folder = tmp_path_factory.mktemp("faults")
-    with campaign(sized(node=NODE, category=broken), served, folder) as made:
+    executor = sized(node=NODE, category=broken, on_exhausted=broken_too)
+    with campaign(executor, served, folder) as made:
         yield made
 
 
@@ -121,9 +126,12 @@ def test_a_worker_that_is_always_killed_is_a_clear_error(server: Campaign, tmp_p
     assert result.task_info["atoms"] == 3
 
 
-def test_a_hook_that_raises_is_said_once_and_harms_nobody(server: Campaign) -> None:
+def test_a_hook_that_raises_is_said_once_and_harms_nobody(server: Campaign, tmp_path: Path) -> None:
     for _ in range(3):
         result = server.asked("simulate", 5)
         assert result.value == -25
         assert result.task_info["sizing"]["category"] == "simulate"
     assert server.said().count("a hook that raises") == 1
+    for number in range(2):
+        assert server.asked("grown", 300 + 100 * number, str(tmp_path / f"{number}")).success
+    assert server.said().count("another hook that raises") == 1

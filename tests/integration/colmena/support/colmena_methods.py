@@ -41,8 +41,9 @@ def infer(energies):
 @sized(memory="100MB")
 def grown(mb, notes):
     """Needs more than it says, and the first time runs until it is stopped for that."""
+    is_first = noted(notes) == 1
     data = held(mb)
-    if noted(notes) == 1:
+    if is_first:
         time.sleep(300)
     return len(data) // MB
 
