@@ -133,5 +133,7 @@ def test_a_hook_that_raises_is_said_once_and_harms_nobody(server: Campaign, tmp_
         assert result.task_info["sizing"]["category"] == "simulate"
     assert server.said().count("a hook that raises") == 1
     for number in range(2):
-        assert server.asked("grown", 300 + 100 * number, str(tmp_path / f"{number}")).success
+        unknown = {"category": f"hooked {number}"}  # so that it begins with too little
+        notes = str(tmp_path / f"{number}")
+        assert server.asked("grown", 300, notes, task_info=unknown).success
     assert server.said().count("another hook that raises") == 1
