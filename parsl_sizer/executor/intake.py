@@ -7,6 +7,7 @@ user's function.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from parsl.app.bash import remote_side_bash_executor
 from parsl.app.errors import wrap_error
@@ -21,7 +23,8 @@ from parsl.data_provider.files import File
 
 from parsl_sizer.model import TaskInfo
 
-from .hints import ATTRIBUTE, NO_HINTS, Hints, merged, read
+from .carried import carried_in
+from .hints import NO_HINTS, Hinted, Hints, hints_of, merged, read
 from .recognisers import PLAIN, Recogniser, Recognisers, Seen
 from .recognisers.catalog import claimed_by
 
@@ -70,12 +73,19 @@ def task_info(
     warn: Callable[[str], None] = lambda text: None,
 ) -> Arrival:
     """What is known of a task when it is submitted."""
-    known = _known(function)
+    carried = carried_in(arguments[0])
+    if carried is None:
+        known = _known(function)
+    else:
+        function, arguments = carried.function, (carried.args, carried.kwargs)
+        known = _known_of_carried(function)
     hints = merged(known.hints, read(specification))
     recogniser, seen = PLAIN, NOTHING_SEEN
     if known.framework is not None:
         recogniser = recognisers.of(known.framework)
         seen = recogniser.see(user_function(function), *arguments) or NOTHING_SEEN
+    if carried is not None and carried.features:
+        seen = seen._replace(features={**carried.features, **seen.features})
     category = hints.category
     if category is None and categorise is not None:
         category = _asked(categorise, function, arguments, warn)
@@ -116,16 +126,43 @@ def _asked(
     return None
 
 
-@lru_cache(maxsize=256)
-def _known(function: Callable[..., Any]) -> Known:
+_carried: WeakKeyDictionary[Callable[..., Any], Known] = WeakKeyDictionary()
+"""Of functions that are not an app's, and may be made anew for every call."""
+
+
+def _known_of_carried(function: Callable[..., Any]) -> Known:
+    try:
+        return _carried[function]
+    except Exception:  # it is not there, cannot be hashed, or is nothing to refer to
+        known = _find_out(function)
+    with contextlib.suppress(Exception):
+        _carried[function] = known
+    return known
+
+
+def _find_out(function: Callable[..., Any]) -> Known:
     user = user_function(function)
-    name = getattr(user, "__name__", None) or type(user).__name__
-    hints = getattr(function, ATTRIBUTE, None) or getattr(user, ATTRIBUTE, None) or NO_HINTS
+    name = name_of_function(user)
+    hints = hints_of(function)
+    if hints is NO_HINTS:
+        hints = hints_of(user)
     code = getattr(user, "__code__", None)
     module, qualified = getattr(user, "__module__", None), getattr(user, "__qualname__", name)
     command = f"{module}.{qualified}" if module else str(qualified)
     code_hash = _code_hash(code) if code else None
-    return Known(str(name), command, code_hash, hints, claimed_by(user))
+    return Known(name, command, code_hash, hints, claimed_by(user))
+
+
+_known = lru_cache(maxsize=256)(_find_out)
+
+
+def name_of_function(function: object) -> str:
+    """What a callable is called, or what it is.
+
+    >>> name_of_function(len), name_of_function(partial(len))
+    ('len', 'partial')
+    """
+    return str(getattr(function, "__name__", None) or type(function).__name__)
 
 
 def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -163,8 +200,11 @@ def _inside(candidate: Any) -> list[Any]:
 
 
 def _unwrapped(function: Any) -> Callable[..., Any]:
-    """Without the partials that bash apps and users make."""
-    while isinstance(function, partial):
+    """Without the partials that bash apps and users make, and without hints."""
+    while isinstance(function, (partial, Hinted)):
+        if isinstance(function, Hinted):
+            function = function.function
+            continue
         is_bash = function.func is remote_side_bash_executor and function.args
         function = function.args[0] if is_bash else function.func
     result: Callable[..., Any] = function

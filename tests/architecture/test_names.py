@@ -14,8 +14,10 @@ from parsl_sizer.strategies.catalog import BUILT_IN, VARIANTS, Entry, family
 from parsl_sizer.testing import SETTING
 
 PUBLIC = {
+    "Exhaustion",
     "Kind",
     "Outcome",
+    "Part",
     "PerKind",
     "Predictor",
     "Proposal",
@@ -23,13 +25,17 @@ PUBLIC = {
     "ResourcesExhausted",
     "Setting",
     "SizedExecutor",
+    "SizedPoolExecutor",
     "Sizing",
+    "Split",
     "Strategy",
     "TaskInfo",
     "__version__",
+    "register_joblib",
     "retry_handler",
     "sized",
     "sizing_of",
+    "with_hints",
 }
 """A name that is added here stays; one that goes is a breaking change for the changelog."""
 

@@ -9,8 +9,10 @@ from parsl_sizer.executor.splitting import Exhaustion, Split
 from parsl_sizer.executor.story import Sizing
 
 from .base import PLAIN, Recogniser, Seen
+from .dask import Dask
+from .joblib import Joblib
 
-KNOWN: tuple[type[Recogniser], ...] = ()
+KNOWN: tuple[type[Recogniser], ...] = (Dask, Joblib)
 
 T = TypeVar("T")
 
