@@ -129,7 +129,10 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 def _errand(name: str, call: tuple[Any, ...]) -> tuple[Any, ...]:
     """How to pickle a call: there it is a partial of one of the functions in `errand`."""
     file = io.BytesIO()
-    _Pickler(file).dump(call)
+    try:
+        _Pickler(file).dump(call)
+    except TypeError as error:  # of which Parsl would not tell the reason
+        raise pickle.PicklingError(str(error)) from error
     return partial, (_Pickled(_code(name)), _Pickled(file.getvalue()))
 
 

@@ -180,7 +180,7 @@ def _amount(kind: Kind, value: object) -> float:
     return float(value) * MB if is_bytes(kind) else float(value)
 
 
-def is_number(value: object) -> TypeGuard[Real]:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether this is a number, also one of numpy's; True and False are not meant as such.
 
     >>> import numpy
