@@ -19,12 +19,12 @@ if TYPE_CHECKING:
         SizedPoolExecutor,
         Sizing,
         Split,
+        register_joblib,
         retry_handler,
         sized,
         sizing_of,
         with_hints,
     )
-    from .executor.joblib_backend import register_joblib
     from .model import Kind, Outcome, Resources, ResourcesExhausted, TaskInfo
     from .strategies import PerKind, Predictor, Proposal, Setting, Strategy
 
@@ -35,7 +35,7 @@ _HOMES = {
     "SizedExecutor": ".executor",
     "SizedPoolExecutor": ".executor",
     "Sizing": ".executor",
-    "register_joblib": ".executor.joblib_backend",
+    "register_joblib": ".executor",
     "retry_handler": ".executor",
     "sized": ".executor",
     "sizing_of": ".executor",

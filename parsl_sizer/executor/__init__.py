@@ -9,7 +9,7 @@ learns, retries or settles, and the user's future gets the result.
 
 from .executor import SizedExecutor
 from .hints import sized, with_hints
-from .pool import SizedPoolExecutor
+from .pool import SizedPoolExecutor, register_joblib
 from .retries import retry_handler
 from .splitting import Exhaustion, Part, Split
 from .story import Sizing, sizing_of
@@ -21,6 +21,7 @@ __all__ = [
     "SizedPoolExecutor",
     "Sizing",
     "Split",
+    "register_joblib",
     "retry_handler",
     "sized",
     "sizing_of",

@@ -97,9 +97,6 @@ def _of_this_process() -> SizedPoolExecutor:
         return _pool
 
 
-def register_joblib(pool: SizedPoolExecutor | None = None) -> None:
-    """Make ``joblib.parallel_config("parsl_sizer")`` run calls in a pool.
-
-    Without one, on this machine.
-    """
+def register(pool: SizedPoolExecutor | None) -> None:
+    """Let joblib know the backend by its name."""
     register_parallel_backend(NAME, partial(SizedBackend, pool))

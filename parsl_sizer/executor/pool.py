@@ -208,6 +208,16 @@ class SizedPoolExecutor(Executor):
         atexit.unregister(self.shutdown)
 
 
+def register_joblib(pool: SizedPoolExecutor | None = None) -> None:
+    """Make ``joblib.parallel_config("parsl_sizer")`` run calls in a pool.
+
+    Without one they run on this machine, in a pool that is made when it is first needed.
+    """
+    from .joblib_backend import register  # joblib is only needed by those who have it
+
+    register(pool)
+
+
 def _config(
     executor: ParslExecutor | None,
     max_workers: int | None,
