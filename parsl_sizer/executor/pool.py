@@ -145,13 +145,13 @@ class SizedPoolExecutor(Executor):
             threading.Thread(target=self._close_when_done, name="parsl_sizer-pool").start()
 
     def _send(self, carried: Carried) -> Future[Any]:
+        ticket = carried.ticket
         name = intake.name_of_function(intake.user_function(carried.function))
         with self._lock:  # Parsl counts tasks without one
             if self._is_shut:
                 raise RuntimeError("cannot schedule new futures after shutdown")
             if self._dfk.cleanup_called:
                 raise RuntimeError("cannot schedule new futures: the Parsl behind is shut down")
-            self._pending.add(carried.ticket)
             task = self._dfk.submit(
                 bearer(name),
                 app_args=(carried,),
@@ -160,7 +160,7 @@ class SizedPoolExecutor(Executor):
                 ignore_for_cache=None,
                 app_kwargs={},
             )
-        ticket = carried.ticket
+            self._pending.add(ticket)
         task.add_done_callback(partial(self._resolve, ticket))
         return ticket
 
