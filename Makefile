@@ -10,7 +10,7 @@ OLDEST_PARSL := 2025.7.7
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint docs bench clean test-long test-parsl test-parsl-whole test-taskvine test-oldest
+.PHONY: help demo test lint docs bench clean test-long test-parsl test-parsl-whole test-taskvine test-oldest test-coffea
 
 help:
 	@echo "make demo           two kinds of tasks on this machine, whole nodes against sized"
@@ -20,6 +20,7 @@ help:
 	@echo "make docs           the documentation, in $(OUT)/docs"
 	@echo "make bench          the figures of docs/benchmarks.md: some hours"
 	@echo "make test-parsl     Parsl's own tests, with the plain engines and with ours around them"
+	@echo "make test-coffea    the tests with Coffea, and its example"
 	@echo "make test-taskvine  the tests on TaskVine, in a Debian 13 in a folder (root)"
 	@echo "make test-oldest    the tests on the oldest Parsl that is supported"
 	@echo "make clean          remove environments, $(OUT) and caches"
@@ -62,6 +63,9 @@ test-parsl: $(VENV)-parsl/.installed
 test-parsl-whole: $(VENV)-parsl/.installed
 	$(VENV)-parsl/bin/python tests/parsl_suite/run.py workqueue --whole
 
+test-coffea: $(VENV)-coffea/.installed
+	$(VENV)-coffea/bin/python -m pytest tests/integration/coffea
+
 test-taskvine: $(VENV)/.installed-dev
 	.ci/taskvine .taskvine python3 -m pytest -p no:cacheprovider tests/integration/taskvine
 
@@ -69,7 +73,7 @@ test-oldest: $(VENV)-oldest/.installed
 	$(VENV)-oldest/bin/python -m pytest tests/integration/parsl tests/integration/htex/test_features.py tests/unit/executor
 
 clean:
-	rm -rf $(VENV) $(VENV)-parsl $(VENV)-oldest .taskvine $(OUT) build dist .hypothesis \
+	rm -rf $(VENV) $(VENV)-coffea $(VENV)-parsl $(VENV)-oldest .taskvine $(OUT) build dist .hypothesis \
 		.import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find $(SOURCES) -name __pycache__ -prune -exec rm -rf {} +
 
@@ -91,6 +95,12 @@ $(VENV)-parsl/.installed: pyproject.toml tests/parsl_suite/requirements.txt .ci/
 	$(PYTHON) -m venv $(VENV)-parsl
 	$(VENV)-parsl/bin/python -m pip install --quiet --editable . -r tests/parsl_suite/requirements.txt
 	.ci/workqueue $(VENV)-parsl
+	touch $@
+
+$(VENV)-coffea/.installed: pyproject.toml tests/integration/coffea/requirements.txt
+	PYTHON="$(PYTHON)" .ci/packages
+	$(PYTHON) -m venv $(VENV)-coffea
+	$(VENV)-coffea/bin/python -m pip install --quiet --editable ".[coffea]" -r tests/integration/coffea/requirements.txt
 	touch $@
 
 $(VENV)-oldest/.installed: pyproject.toml

@@ -51,6 +51,8 @@ class Engine(ABC):
     """How tasks can be run, the default first."""
     takes_bytes: ClassVar[bool] = False
     """Whether a call may cross it serialised: nothing there looks at the arguments."""
+    own_process: ClassVar[bool] = False
+    """Whether each attempt starts a Python of its own, which is a part of the time it takes."""
     sandbox: ClassVar[str] = "tmp"
     """Where a task's files are its own: ``"cwd"``, or ``"tmp"`` for a TMPDIR of its own."""
 

@@ -46,6 +46,7 @@ class CCTools(Engine):
     packs = frozenset(Kind)
     takes = frozenset({"priority", "running_time_min"})
     isolations = ("fork", "inline")
+    own_process = True
     sandbox = "cwd"
     failure: ClassVar[type[Exception]]
     """The error of a task that left no result."""

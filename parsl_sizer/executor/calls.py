@@ -85,23 +85,33 @@ class Call:
             claim = {"ledger": self.ledger, "capacity": node, "amounts": amounts}
             if declined < ELSEWHERE:
                 claim["patience_s"] = PATIENCE_S
-        return {
+        order: dict[str, object] = {
             "limits": limits,
-            "enforce": attempt.enforced,
             "isolation": self.isolation,
-            "keep_caches": OptOut.KEEP_CACHES in task.opt_outs,
-            "sandbox": engine.sandbox,
-            "env": _told(task.requested.get(Kind.CORES)),
             "codec": CODEC,
-            "claim": claim,
             "series": SERIES,
-            "shared_process": not engine.measures,
         }
+        # What is not so is left out: four processes copy it.
+        if attempt.enforced:
+            order["enforce"] = True
+        if OptOut.KEEP_CACHES in task.opt_outs:
+            order["keep_caches"] = True
+        if engine.sandbox == "cwd":
+            order["sandbox"] = engine.sandbox
+        if engine.own_process:
+            order["own_process"] = True
+        if cores := task.requested.get(Kind.CORES):
+            order["env"] = _told(cores)
+        if claim is not None:
+            order["claim"] = claim
+        if not engine.measures:
+            order["shared_process"] = True
+        return order
 
 
-def _told(cores: float | None) -> dict[str, str]:
-    """How many threads to start, if the user has said for how many cores.
+def _told(cores: float) -> dict[str, str]:
+    """How many threads to start, as the user has said for how many cores.
 
     Who was not told starts as many as it likes: that is how its cores are learned.
     """
-    return dict.fromkeys(THREADS, str(max(1, int(cores)))) if cores else {}
+    return dict.fromkeys(THREADS, str(max(1, int(cores))))

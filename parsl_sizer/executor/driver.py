@@ -288,7 +288,10 @@ class Driver:
         except Exception as error:
             future = Future()
             future.set_exception(self._bad_state() or error)
-        future.add_done_callback(lambda done: self._inbox.put(partial(self._ended, attempt, done)))
+        future.add_done_callback(partial(self._came_back, attempt))
+
+    def _came_back(self, attempt: Attempt, future: Future[Any]) -> None:
+        self._inbox.put(partial(self._ended, attempt, future))
 
     def _ended(self, attempt: Attempt, future: Future[Any]) -> None:
         job = self._jobs.get(attempt.task.task_id)
@@ -461,8 +464,9 @@ class Driver:
                 message = self._inbox.get_nowait()
             except Empty:
                 return
-            if isinstance(message, partial) and message.args and isinstance(message.args[0], Job):
-                self._resolve(message.args[0], None, reason)
+            late = message.args[0] if isinstance(message, partial) and message.args else None
+            if isinstance(late, Job) and not late.future.done():
+                self._resolve(late, None, reason)
 
     @staticmethod
     def _resolve(job: Job, value: object, error: BaseException | None) -> None:

@@ -89,9 +89,9 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
     on_exhausted
         What to do with a task that runs out of all that a node has: ``"raise"``
         ResourcesExhausted, ``"let_run"`` (once more, alone and without a limit), or
-        ``"split"`` (do its work in two parts, where the framework that it is of shows how).
-        Or a function that is asked about every task that runs out, and returns a
-        ``parsl_sizer.Split`` or None.
+        ``"split"`` (do its work in two parts, where the framework that it is of shows how:
+        Coffea). Or a function of an ``Exhaustion`` that is asked about every task that runs
+        out, and returns a ``Split`` or None.
     report
         Whether to print what the run cost at its end, and on a terminal how far it is.
     """
@@ -223,10 +223,10 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         job = Job(task, call, SizedFuture(task.task_id), recogniser=recogniser, tag=tag)
         carried = carried_in(args)
         if carried is not None:
-            func = wrap_error(carried.function)
             args, kwargs = tuple(carried.args), dict(carried.kwargs)
             job.ticket = carried.ticket
         if self._may_split and not isinstance(carried, Chunk):
+            func = func if carried is None else wrap_error(carried.function)
             job.original = Original(func, dict(resource_specification or {}), args, kwargs)
         files = intake.input_files(args, kwargs)
         if files:

@@ -35,7 +35,7 @@ class Costs:
         if node is None:
             return
         if self._hypothetical is None:
-            self.run.add(settle.outcomes, node)
+            self.run.add(settle.outcomes, node, is_split=settle.is_split)
         elif settle.ending is Ending.DONE:
             task, usage = settle.task, settle.outcomes[-1].usage
             peak = dict(usage.peak)

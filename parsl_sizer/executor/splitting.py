@@ -19,7 +19,13 @@ from parsl.app.errors import RemoteExceptionWrapper, wrap_error
 
 from parsl_sizer.model import Amounts, Outcome, SizerError
 
+from .hints import NAMES
+
 logger = logging.getLogger(__name__)
+
+SPECIFICATION = "parsl_resource_specification"
+OF_THE_WHOLE = frozenset(NAMES) - {"isolation", "labels"}
+"""Hints for a call that say nothing about combining the results of its parts."""
 
 
 class Exhaustion(NamedTuple):
@@ -38,6 +44,9 @@ class Exhaustion(NamedTuple):
 
 class Part:
     """The arguments of one part, as in a call of the function.
+
+    The hints of the first call hold for it too, unless it has its own
+    ``parsl_resource_specification``.
 
     >>> Part([1, 2], scale=3)
     Part([1, 2], scale=3)
@@ -130,22 +139,24 @@ class Splitter:
             split = checked(hook(exhaustion))
             if split is not None:
                 result = _Parts(self, original, split).result
-        except Exception as error:
+        except BaseException as error:  # it may even call sys.exit: nobody is to wait for ever
             self._warn(
                 f"on_exhausted failed with {error!r:.200}; "
                 "tasks for which it does so are not split."
             )
-        tell(result)
+        finally:
+            tell(result)
 
     def combine(self, original: Original, split: Split, results: list[Any]) -> Future[Any]:
         """The future of the parts' combined results."""
-        combine = wrap_error(split.combine)
-        return self._submit(combine, dict(original.specification), results)
+        hints = original.specification.items()
+        specification = {name: hint for name, hint in hints if name not in OF_THE_WHOLE}
+        return self._submit(wrap_error(split.combine), specification, results)
 
     def start(self, original: Original, part: Part) -> Future[Any]:
         """The future of one part."""
-        specification = dict(original.specification)
-        return self._submit(original.function, specification, *part.args, **part.kwargs)
+        specification = part.kwargs.get(SPECIFICATION) or original.specification
+        return self._submit(original.function, dict(specification), *part.args, **part.kwargs)
 
     def later(self, work: Callable[[], None]) -> None:
         """Do something in the splitter's thread."""
@@ -219,4 +230,4 @@ def checked(split: object) -> Split | None:
     if len(parts) < 2:
         count = "1 part" if parts else "no part"
         raise BadSplit(f"on_exhausted has returned {count}, not 2 or more.")
-    return split
+    return split._replace(parts=parts)

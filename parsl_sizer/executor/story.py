@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ from parsl_sizer.model import Ending, Kind, Outcome, format_amount
 
 _ENDINGS = tuple(Ending)
 _KINDS = tuple(Kind)
+_UNKNOWN = (math.nan,) * len(_KINDS)
 _RECORD = struct.Struct(f"<B{2 * len(_KINDS) + 1}d")
 
 
@@ -63,17 +64,19 @@ class Story:
 
     __slots__ = ("_before", "_host", "_record", "_why", "category")
 
-    def __init__(self, outcomes: Iterable[Outcome], why: str) -> None:
-        *before, last = outcomes
+    def __init__(self, outcomes: Sequence[Outcome], why: str) -> None:
+        last = outcomes[-1]
         self.category = last.attempt.task.category
-        self._before = tuple(_made(outcome, str(outcome.attempt.why)) for outcome in before) or None
+        self._before: tuple[AttemptMade, ...] = ()
+        if len(outcomes) > 1:
+            self._before = tuple(_made(one, str(one.attempt.why)) for one in outcomes[:-1])
         self._record = _packed(last)
         self._why = why
         self._host = last.host
 
     def sizing(self) -> Sizing:
         """The story in full."""
-        before = self._before or ()
+        before = self._before
         ending, *numbers = _RECORD.unpack(self._record)
         count = len(_KINDS)
         last = AttemptMade(
@@ -152,8 +155,8 @@ def _packed(outcome: Outcome) -> bytes:
     allocation, peak = outcome.attempt.allocation, outcome.usage.peak
     return _RECORD.pack(
         _ENDINGS.index(outcome.ending),
-        *[allocation.get(kind, math.nan) for kind in _KINDS],
-        *[peak.get(kind, math.nan) for kind in _KINDS],
+        *map(allocation.get, _KINDS, _UNKNOWN),
+        *map(peak.get, _KINDS, _UNKNOWN),
         outcome.usage.wall_s,
     )
 

@@ -11,6 +11,7 @@ import ctypes
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -116,6 +117,14 @@ def _kilobytes(text: bytes, name: bytes, start: int) -> int:
         return 0
     found += len(name)
     return int(text[found : text.index(b"kB", found)])
+
+
+def age_s() -> float:
+    """For how long this process has been there, to a tick; 0 if that cannot be told."""
+    own = stat(os.getpid())
+    if own is None or not hasattr(time, "CLOCK_BOOTTIME"):
+        return 0.0
+    return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - own.started / TICKS_PER_S)
 
 
 def forget_highest(pid: int | str = "self") -> bool:

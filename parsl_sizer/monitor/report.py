@@ -52,3 +52,9 @@ def fill_cores(report: dict[str, Any], peak: float | None) -> None:
         mean = min(mean, 1.0)
     report["cores_mean"] = mean
     report["peak"]["cores"] = max(mean, peak or 0.0)
+
+
+def add_start(report: dict[str, Any], took_s: float) -> None:
+    """Count in how long it took until there was a process that could make the call."""
+    report["wall_s"] += took_s
+    report["series"] = [(took_s + at, held) for at, held in report["series"]]

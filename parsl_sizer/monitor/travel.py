@@ -99,12 +99,18 @@ class Wrapped:
         from .fork import run_forked
         from .inline import run_inline
         from .node_ledger import Full
+        from .probe import age_s
+        from .report import add_start
 
+        start_s = age_s() if order.get("own_process") else 0.0
         run = run_inline if order.get("isolation") == "inline" else run_forked
         try:
-            return run(order, self.func, args, kwargs)
+            made = run(order, self.func, args, kwargs)
         except Full:
             return refused()
+        if start_s:
+            add_start(made, start_s)
+        return made
 
     def __reduce__(self) -> tuple[Any, ...]:
         return eval, (UNPACK % "Wrapped(func)", {**carried(), "func": self.func})

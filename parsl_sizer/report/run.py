@@ -63,22 +63,23 @@ class CategoryCost:
     failed: int = 0
     """Tasks that raised, were lost, or ran out of all there is."""
     retries: int = 0
-    """Attempts that ran out of something and were followed by another."""
+    """Attempts that ran out of something and were followed by another, or by parts."""
     lost: int = 0
     """Attempts whose worker or node was lost."""
     overruns: int = 0
     """Attempts that returned although they had used more than they were given."""
     kinds: dict[Kind, Use] = field(default_factory=lambda: {kind: Use() for kind in KINDS})
 
-    def add(self, outcomes: Sequence[Outcome], node: Amounts) -> None:
-        """Take a settled task in, with what a node has."""
+    def add(self, outcomes: Sequence[Outcome], node: Amounts, *, is_split: bool = False) -> None:
+        """Take a settled task in, with what a node has; others do the work of one that is split."""
         last = outcomes[-1]
         self.tasks += 1
-        self.failed += last.ending is not Ending.DONE
+        self.failed += last.ending is not Ending.DONE and not is_split
         for outcome in outcomes:
             self.overruns += outcome.overran
             self.lost += outcome.ending is Ending.LOST
-            self.retries += outcome.ending is Ending.EXHAUSTED and outcome is not last
+            is_followed = outcome is not last or is_split
+            self.retries += outcome.ending is Ending.EXHAUSTED and is_followed
         for kind, use in self.kinds.items():
             self._add(kind, use, outcomes, node)
 
@@ -112,7 +113,7 @@ class RunCost:
         self._node: Amounts | None = None
         self._amounts: dict[Kind, float] = {}
 
-    def add(self, outcomes: Sequence[Outcome], node: Amounts) -> None:
+    def add(self, outcomes: Sequence[Outcome], node: Amounts, *, is_split: bool = False) -> None:
         """Take a settled task in, with what the largest node has."""
         if not outcomes:
             return
@@ -124,7 +125,7 @@ class RunCost:
         cost = self.categories.get(name)
         if cost is None:
             cost = self.categories[name] = CategoryCost()
-        cost.add(outcomes, self._amounts)
+        cost.add(outcomes, self._amounts, is_split=is_split)
 
 
 def specification(cost: CategoryCost) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from parsl_sizer.model import (
@@ -85,8 +85,8 @@ class _Job:
 
     task: TaskInfo
     running: Attempt | None = None
-    outcomes: list[Outcome] = field(default_factory=list)
-    failures: list[Outcome] = field(default_factory=list)
+    outcomes: tuple[Outcome, ...] = ()
+    failures: tuple[Outcome, ...] = ()
     losses: int = 0
     arrival: int = 0
     """Its place in the queue's order."""
@@ -215,7 +215,7 @@ class Sizer:
         if job is None:
             return False
         job.running = None
-        job.outcomes.append(outcome)
+        job.outcomes += (outcome,)
         task = job.task
         capacity = self._ledger.capacity(task.task_id)
         self._ledger.release(task.task_id)
@@ -231,7 +231,7 @@ class Sizer:
         ):
             job.is_asked_about, job.again = True, again
             larger = None if again is None else again.amounts
-            actions.append(Consult(task, tuple(job.outcomes), larger))
+            actions.append(Consult(task, job.outcomes, larger))
         else:
             self._go_on(job, again, outcome.ending, actions)
         return True
@@ -261,8 +261,8 @@ class Sizer:
         again, job.is_asked_about, job.again = job.again, False, None
         if is_split:
             actions.append(self._settle(job, Ending.EXHAUSTED, is_split=True))
-        else:
-            self._go_on(job, again, Ending.EXHAUSTED, actions)
+        else:  # a larger node may have come meanwhile
+            self._go_on(job, again or self._more(job), Ending.EXHAUSTED, actions)
         return True
 
     def _keep_pace(self, wall_s: float) -> None:
@@ -308,13 +308,10 @@ class Sizer:
         if OptOut.NO_RETRY in opt_outs:
             return None
         if outcome.ending is Ending.EXHAUSTED:
-            job.failures.append(outcome)
+            job.failures += (outcome,)
             if not outcome.exhausted:  # nothing that is sized, so no size would help
                 return None
-            larger = None
-            if OptOut.FIXED not in opt_outs:
-                larger = self._larger(job, job.failures, job.outcomes)
-            return larger or self._whole_node(job)
+            return self._more(job) or self._whole_node(job)
         if outcome.ending is Ending.LOST:
             job.losses += 1
             if job.losses > self._lost_retries:
@@ -324,12 +321,18 @@ class Sizer:
                 suspect = outcome._replace(
                     ending=Ending.EXHAUSTED, exhausted=frozenset({Kind.MEMORY})
                 )
-                larger = self._larger(job, [*job.failures, suspect], [*job.outcomes, suspect])
+                larger = self._larger(job, (*job.failures, suspect), (*job.outcomes, suspect))
                 if larger is not None:
-                    job.failures.append(suspect)
+                    job.failures += (suspect,)
                     return Proposal(larger.amounts, f"lost twice; {larger.why}")
             return Proposal(outcome.attempt.allocation, "lost; the same again")
         return None
+
+    def _more(self, job: _Job) -> Proposal | None:
+        """More for a task that ran out; None if it may not have more, or no node has."""
+        if OptOut.FIXED in job.task.opt_outs or not job.failures[-1].exhausted:
+            return None
+        return self._larger(job, job.failures, job.outcomes)
 
     def _larger(
         self, job: _Job, failures: Sequence[Outcome], outcomes: Sequence[Outcome]
@@ -355,7 +358,7 @@ class Sizer:
 
     def _settle(self, job: _Job, ending: Ending, *, is_split: bool = False) -> Settle:
         del self._jobs[job.task.task_id]
-        return Settle(job.task, ending, tuple(job.outcomes), is_split)
+        return Settle(job.task, ending, job.outcomes, is_split)
 
     def _launch_what_fits(self, now: float, actions: list[Action]) -> None:
         """Launch those waiting for whom there is room, in the queue's order."""

@@ -33,6 +33,7 @@ PRINTED = {
         "There are 2262 primes below 20000.",
     ],
     "workqueue_cluster": ["align", "assemble", "attempt 1", "done after"],
+    "coffea_analysis": ["dimuon: 2,000 events", "ttbar: 2,000 events", "the same in both"],
     "demo": ["each with all of 2.0 GB", "times as fast", "The picture is demo.png."],
 }
 """The examples, with some of what each prints."""
@@ -44,6 +45,9 @@ def arguments(example: str) -> list[str]:
     if example == "demo":
         pytest.importorskip("matplotlib", reason="matplotlib is not installed here")
         return ["--tasks", "6", "--png", "demo.png"]
+    if example == "coffea_analysis":
+        pytest.importorskip("coffea", reason="Coffea is not installed here: make test-coffea")
+        return ["--files", "1", "--events", "2000"]
     if example == "workqueue_cluster":
         pytest.importorskip("ndcctools.work_queue", reason="Work Queue is not installed here")
         if shutil.which("work_queue_worker") is None:

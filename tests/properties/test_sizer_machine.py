@@ -35,6 +35,8 @@ from parsl_sizer.model import (
 from parsl_sizer.placement import Fifo
 from parsl_sizer.sizing import (
     Categories,
+    Consult,
+    Consulted,
     Ended,
     Event,
     Joined,
@@ -107,9 +109,15 @@ class SizerMachine(RuleBasedStateMachine):
         patience=st.integers(0, 4),
         depth=st.integers(1, 3),
         capacities=st.lists(st.sampled_from(CAPACITIES), max_size=3),
+        consults=st.booleans(),
     )
     def begin(
-        self, lost_retries: int, patience: int, depth: int, capacities: list[Resources]
+        self,
+        lost_retries: int,
+        patience: int,
+        depth: int,
+        capacities: list[Resources],
+        consults: bool,
     ) -> None:
         self.lost_retries = lost_retries
         self.sizer = Sizer(
@@ -117,7 +125,9 @@ class SizerMachine(RuleBasedStateMachine):
             queue=Fifo(depth),
             lost_retries=lost_retries,
             patience=patience,
+            consults=consults,
         )
+        self.asked: set[int] = set()
         self.nodes: dict[str, Resources] = {}
         self.running: dict[int, Attempt] = {}
         self.where: dict[int, str] = {}
@@ -135,9 +145,13 @@ class SizerMachine(RuleBasedStateMachine):
                 action.attempt.task.task_id if isinstance(action, Launch) else action.task.task_id
             )
             assert task_id not in self.running
+            assert task_id not in self.asked
             assert not self.settled[task_id]
             if isinstance(action, Launch):
                 self.check_launch(task_id, action.attempt)
+            elif isinstance(action, Consult):
+                assert action.outcomes[-1] == self.last[task_id]
+                self.asked.add(task_id)
             else:
                 self.settled[task_id] += 1
                 if action.outcomes:
@@ -228,6 +242,26 @@ class SizerMachine(RuleBasedStateMachine):
         for ending in endings:
             if task_id in self.running:
                 self.end(task_id, ending, exhausted, Usage())
+            if task_id in self.asked:
+                self.say(task_id, is_split=False)
+
+    @precondition(lambda self: self.asked)
+    @rule(data=st.data(), is_split=st.booleans())
+    def answer(self, data: st.DataObject, is_split: bool) -> None:
+        self.say(data.draw(st.sampled_from(sorted(self.asked))), is_split)
+
+    def say(self, task_id: int, is_split: bool) -> None:
+        self.asked.remove(task_id)
+        self.post(Consulted(task_id, is_split))
+        if is_split:
+            assert self.settled[task_id] == 1
+
+    @precondition(lambda self: self.submitted)
+    @rule(data=st.data(), is_split=st.booleans())
+    def answer_unasked(self, data: st.DataObject, is_split: bool) -> None:
+        task_id = int(data.draw(st.sampled_from(self.submitted)).task_id)
+        if task_id not in self.asked:
+            assert self.sizer.handle(Consulted(task_id, is_split), 0.0) == []
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())
@@ -266,7 +300,7 @@ class SizerMachine(RuleBasedStateMachine):
         self.post(Tick())
 
     def waiting(self) -> int:
-        return len(self.submitted) - len(self.running) - self.settled.total()
+        return len(self.submitted) - len(self.running) - len(self.asked) - self.settled.total()
 
     @invariant()
     def nobody_waits_beside_idle_nodes(self) -> None:
@@ -276,7 +310,9 @@ class SizerMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not self.nodes:
             self.join("n0", LARGEST)
-        while self.running:
+        while self.running or self.asked:
+            for task_id in list(self.asked):
+                self.say(task_id, is_split=False)
             for task_id in list(self.running):
                 self.end(task_id, Ending.DONE, frozenset(), Usage())
         assert self.settled == Counter(int(task.task_id) for task in self.submitted)

@@ -9,10 +9,11 @@ from parsl_sizer.executor.splitting import Exhaustion, Split
 from parsl_sizer.executor.story import Sizing
 
 from .base import PLAIN, Recogniser, Seen
+from .coffea import Coffea
 from .dask import Dask
 from .joblib import Joblib
 
-KNOWN: tuple[type[Recogniser], ...] = (Dask, Joblib)
+KNOWN: tuple[type[Recogniser], ...] = (Coffea, Dask, Joblib)
 
 T = TypeVar("T")
 

@@ -21,7 +21,16 @@ from parsl.data_provider.files import File
 from parsl.executors import ThreadPoolExecutor
 from sizer_runs import htex, nothing_left, running, sized, wait_until
 
-from parsl_sizer import Kind, ResourcesExhausted, SizedPoolExecutor, sizing_of, with_hints
+from parsl_sizer import (
+    Exhaustion,
+    Kind,
+    Part,
+    ResourcesExhausted,
+    SizedPoolExecutor,
+    Split,
+    sizing_of,
+    with_hints,
+)
 from parsl_sizer.executor.arguments import BadArgument
 from parsl_sizer.model import Ending
 
@@ -133,6 +142,19 @@ def test_a_call_that_no_node_can_hold_fails_and_the_pool_goes_on(pool: SizedPool
     with pytest.raises(ResourcesExhausted):
         future.result(LIMIT_S)
     assert pool.submit(calls.double, 2).result(LIMIT_S) == 4
+
+
+def test_a_call_that_ran_out_can_be_split(tmp_path: Path) -> None:
+    def halve(exhaustion: Exhaustion) -> Split | None:
+        [amounts] = exhaustion.args
+        if exhaustion.larger is not None or len(amounts) < 2:
+            return None
+        half = len(amounts) // 2
+        return Split([Part(amounts[:half]), Part(amounts[half:])], sum)
+
+    executor = sized(node="cores=2,memory=1GB", on_exhausted=halve)
+    with nothing_left(), SizedPoolExecutor(executor, run_dir=tmp_path) as pool:
+        assert pool.submit(calls.hold_all, [400, 300, 400, 300]).result(LIMIT_S) == 1400
 
 
 @pytest.mark.parametrize("whom", ["me", "worker"])

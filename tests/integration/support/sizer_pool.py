@@ -93,6 +93,13 @@ def note_and_hold(folder, name, mb, s):
     return len(data) // MB
 
 
+def hold_all(amounts):
+    """Hold so many MB, all at once."""
+    data = held(sum(amounts))
+    time.sleep(0.5)
+    return len(data) // MB
+
+
 def most_at_once(folder):
     """The most MB that tasks which took notes have held at the same time."""
     notes = [tuple(map(float, path.read_text().split())) for path in Path(folder).glob("*.log")]

@@ -349,3 +349,26 @@ def cache(mb, parsl_resource_specification=None):
     """Keep memory beyond the call, as a model that is loaded once; how many are there now."""
     CACHE.append(held(mb))
     return len(CACHE), os.getpid()
+
+
+@python_app
+def total(numbers, mb=100.0, s=0.3, fails_at=None, parsl_resource_specification=None):
+    """The sum of numbers, held in memory in proportion to how many there are."""
+    if fails_at in numbers and len(numbers) == 1:
+        raise ValueError(f"{fails_at} is not to be summed")
+    data = held(mb * len(numbers))
+    time.sleep(s)
+    assert data
+    return sum(numbers)
+
+
+@python_app
+def total_of_files(numbers, folder, until):
+    """The sum of numbers; two at once are too many, one waits for a file."""
+    data = held(300 * len(numbers))
+    if len(numbers) > 1:
+        linger()
+    (Path(folder) / f"begun{numbers[0]}").touch()
+    wait_for(until)
+    assert data
+    return sum(numbers)

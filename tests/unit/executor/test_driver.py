@@ -15,10 +15,19 @@ from parsl_sizer.engines import Engine
 from parsl_sizer.executor.arguments import unsized
 from parsl_sizer.executor.calls import Call
 from parsl_sizer.executor.carried import Ticket
-from parsl_sizer.executor.driver import Driver, Job, ShutDown
+from parsl_sizer.executor.driver import Answered, Driver, Job, ShutDown
+from parsl_sizer.executor.splitting import Original
 from parsl_sizer.executor.story import SizedFuture
-from parsl_sizer.model import Ending, Kind, Node, Resources, SizerError, TaskInfo
-from parsl_sizer.sizing import Sizer
+from parsl_sizer.model import (
+    Ending,
+    Kind,
+    Node,
+    Resources,
+    ResourcesExhausted,
+    SizerError,
+    TaskInfo,
+)
+from parsl_sizer.sizing import Consult, Sizer
 
 LIMIT_S = 20.0
 NODE = Node("n1", Resources(cores=4, memory=1e9, disk=1e12))
@@ -65,11 +74,16 @@ class Pretended(Engine):
 class Bench:
     """A driver and what goes with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, consults: bool = False) -> None:
         self.engine = Pretended()
         self.inner: Inner = self.engine.inner
-        self.sizer = Sizer(unsized())
-        self.driver = Driver(self.sizer, self.engine)
+        self.sizer = Sizer(unsized(), consults=consults)
+        self.asked: list[tuple[Consult, Answered]] = []
+        self.driver = Driver(
+            self.sizer,
+            self.engine,
+            consult=lambda job, consult, answered: self.asked.append((consult, answered)),
+        )
         self.count = 0
 
     def submit(self, memory: float = 1e9, ticket: Ticket | None = None) -> SizedFuture:
@@ -77,6 +91,7 @@ class Bench:
         task = TaskInfo(self.count, "align", requested={Kind.MEMORY: memory})
         job = Job(task, Call(len, ("abc",), {}, "inline", {}, "ledger"), SizedFuture(self.count))
         job.ticket = ticket
+        job.original = Original(len, {}, ("abc",), {})
         self.driver.submit(job)
         return job.future
 
@@ -93,8 +108,8 @@ def until(condition: Callable[[], Any]) -> None:
 
 
 @pytest.fixture
-def bench() -> Iterator[Bench]:
-    made = Bench()
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    made = Bench(consults=getattr(request, "param", False))
     made.driver.start()
     yield made
     made.driver.stop_watching()
@@ -361,3 +376,103 @@ def test_an_engine_is_closed_once_when_nobody_asks_for_nodes_any_more(bench: Ben
     assert bench.engine.closed == 1
     bench.driver.finish()
     assert bench.engine.closed == 1
+
+
+STOPPED = {
+    "parsl_sizer": 1,
+    "ending": "stopped",
+    "exhausted": ["memory"],
+    "peak": {"memory": 1e9},
+    "wall_s": 1.0,
+}
+asking = pytest.mark.parametrize("bench", [True], indirect=True, ids=["asking"])
+
+
+def ran_out(bench: Bench) -> tuple[SizedFuture, Answered]:
+    """A task that ran out, and the way to answer what is asked about it."""
+    future = bench.submit()
+    bench.launched(len(bench.inner.calls) or 1).set_result(STOPPED)
+    until(lambda: bench.asked)
+    [(consult, answered)] = bench.asked
+    assert [outcome.ending for outcome in consult.outcomes] == [Ending.EXHAUSTED]
+    assert not future.done()
+    return future, answered
+
+
+@asking
+def test_a_task_that_is_split_has_the_result_of_its_parts(bench: Bench) -> None:
+    future, answered = ran_out(bench)
+    parts: Future[Any] = Future()
+    answered(parts)
+    after = bench.submit()
+    bench.launched(2).set_result("another")
+    assert after.result(LIMIT_S) == "another"
+    assert len(bench.driver) == 1
+    parts.set_result("the sum")
+    assert future.result(LIMIT_S) == "the sum"
+    assert [made.ending for made in future.story.sizing().attempts] == [Ending.EXHAUSTED]
+    assert len(bench.driver) == bench.driver.running == 0
+
+
+@asking
+def test_a_task_that_is_split_has_the_error_of_its_parts(bench: Bench) -> None:
+    future, answered = ran_out(bench)
+    parts: Future[Any] = Future()
+    parts.set_exception(ValueError("in a part"))
+    answered(parts)
+    with pytest.raises(ValueError, match="in a part"):
+        future.result(LIMIT_S)
+
+
+@asking
+def test_a_task_that_is_not_split_and_cannot_grow_fails(bench: Bench) -> None:
+    future, answered = ran_out(bench)
+    answered(None)
+    with pytest.raises(ResourcesExhausted):
+        future.result(LIMIT_S)
+    answered(None)  # nobody minds
+    answered(Future())
+
+
+@asking
+@pytest.mark.parametrize("is_split", [True, False])
+def test_shutting_down_fails_those_that_are_asked_about_and_those_that_are_split(
+    bench: Bench, is_split: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    future, answered = ran_out(bench)
+    future.add_done_callback(lambda _: answered(None))  # while the loop ends
+    parts: Future[Any] = Future()
+    if is_split:
+        answered(parts)
+        until(lambda: future.story is not None)
+    bench.driver.stop_watching()
+    bench.driver.drain()
+    assert future.done() is not is_split, "parts that run may still come back"
+    if not is_split:
+        answered(parts)
+    bench.driver.finish()
+    parts.set_result("too late")
+    with pytest.raises(ShutDown):
+        future.result(LIMIT_S)
+    assert not [record for record in caplog.records if "could not be resolved" in record.message]
+
+
+@asking
+def test_while_it_shuts_down_nobody_is_asked(bench: Bench) -> None:
+    future = bench.submit()
+    call = bench.launched(1)
+    bench.driver.stop_watching()
+    bench.driver.drain()
+    call.set_result(STOPPED)
+    with pytest.raises(ResourcesExhausted):
+        future.result(LIMIT_S)
+    assert bench.asked == []
+
+
+@asking
+def test_a_bad_state_reaches_a_task_that_is_asked_about(bench: Bench) -> None:
+    future, answered = ran_out(bench)
+    bench.inner.bad_state_is_set = True
+    with pytest.raises(BadStateException, match="the engine is dead"):
+        future.result(LIMIT_S)
+    answered(Future())  # nobody minds

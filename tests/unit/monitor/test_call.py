@@ -6,6 +6,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -233,3 +234,20 @@ def test_forks_draw_their_own_random_numbers(run: Run, supervised: str) -> None:
         drawn.add(run(draw, isolation=supervised)["result"])
         run(os._exit, 3, isolation=supervised)  # the next call is in another runner
     assert len(drawn) == 3
+
+
+@pytest.mark.parametrize("isolation", ["fork", "inline"])
+def test_the_start_of_a_process_of_its_own_is_a_part_of_the_time(run: Any, isolation: str) -> None:
+    def hold() -> int:
+        held = bytearray(b"x") * 50_000_000
+        time.sleep(0.3)
+        return len(held)
+
+    before_s = probe.age_s()
+    alone = run(hold, isolation=isolation, series=8)
+    started = run(hold, isolation=isolation, series=8, own_process=True)
+    assert 0 < before_s <= started["wall_s"] - 0.3
+    assert started["wall_s"] <= probe.age_s()
+    assert alone["wall_s"] < started["wall_s"]
+    assert all(before_s <= at <= started["wall_s"] for at, _ in started["series"])
+    assert started["series"]

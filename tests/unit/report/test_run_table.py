@@ -53,3 +53,15 @@ def test_a_narrow_terminal_is_not_told_that_nothing_failed() -> None:
     [header] = [line for line in shown(cost("align", ending=Ending.LOST), 80) if "retries" in line]
     assert "failed" in header
     assert "overruns" not in header
+
+
+def test_a_task_that_others_do_the_work_of_has_not_failed() -> None:
+    attempt = Attempt(TaskInfo(1, "align"), 1, {Kind.MEMORY: 64e9})
+    usage = Usage({Kind.MEMORY: 64e9}, 10.0)
+    ran_out = Outcome(attempt, Ending.EXHAUSTED, usage=usage, exhausted=frozenset({Kind.MEMORY}))
+    found = RunCost()
+    found.add([ran_out, ran_out], NODE)
+    assert (found.categories["align"].failed, found.categories["align"].retries) == (1, 0)
+    found.add([ran_out], NODE, is_split=True)
+    align = found.categories["align"]
+    assert (align.tasks, align.failed, align.retries) == (2, 1, 1)

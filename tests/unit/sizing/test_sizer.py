@@ -14,6 +14,7 @@ from parsl_sizer.model import (
     Ending,
     Kind,
     Node,
+    OptOut,
     Outcome,
     Resources,
     TaskInfo,
@@ -23,6 +24,8 @@ from parsl_sizer.placement import Fifo, Queue
 from parsl_sizer.sizing import (
     Action,
     Categories,
+    Consult,
+    Consulted,
     Ended,
     Event,
     Joined,
@@ -86,6 +89,7 @@ class Driver:
         lost_retries: int = 2,
         patience: int = 100,
         queue: Queue | None = None,
+        consults: bool = False,
     ) -> None:
         self.strategy = Doubling(size)
         self.warnings: list[str] = []
@@ -95,8 +99,10 @@ class Driver:
             queue=queue,
             lost_retries=lost_retries,
             patience=patience,
+            consults=consults,
             warn=self.warnings.append,
         )
+        self.asked: list[Consult] = []
         self.settled: list[Settle] = []
         self.running: dict[int | str, Attempt] = {}
         self.now = 0.0
@@ -109,6 +115,8 @@ class Driver:
         for action in actions:
             if isinstance(action, Launch):
                 self.running[action.attempt.task.task_id] = action.attempt
+            elif isinstance(action, Consult):
+                self.asked.append(action)
             else:
                 self.settled.append(action)
         return actions
@@ -549,6 +557,134 @@ class TestNodes:
         assert driver.settled == []
         driver.post(Joined(Node("n1", NODE)))
         assert driver.running["t"].allocation == {MEMORY: 2 * GB}
+
+
+class TestAskingTheUser:
+    """Of a task that ran out it is asked whether others are to do its work."""
+
+    def asked(self, task: str = "t", *, opt_outs: frozenset[OptOut] = frozenset()) -> Driver:
+        driver = Driver(one_gb, NODE, consults=True)
+        requested = {MEMORY: GB} if OptOut.FIXED in opt_outs else {}
+        info = TaskInfo(task, "align", requested=requested, opt_outs=opt_outs)
+        driver.post(Submitted(info))
+        driver.end(task, Ending.EXHAUSTED, MEMORY)
+        return driver
+
+    def test_a_task_that_ran_out_waits_until_the_user_has_answered(self) -> None:
+        driver = self.asked()
+        [consult] = driver.asked
+        assert consult.task.task_id == "t"
+        assert consult.larger == {MEMORY: 2 * GB}
+        assert [outcome.ending for outcome in consult.outcomes] == [Ending.EXHAUSTED]
+        assert len(driver.strategy.learned) == 1
+        assert driver.post(Tick()) == []
+        assert not driver.running
+        assert not driver.settled
+        assert len(driver.sizer) == 1
+
+    def test_its_room_is_for_others_meanwhile(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 10 * GB}, NODE, consults=True)
+        driver.submit("t", "u")
+        assert list(driver.running) == ["t"]
+        driver.end("t", Ending.EXHAUSTED, MEMORY)
+        assert list(driver.running) == ["u"]
+
+    def test_left_to_us_it_is_tried_with_more(self) -> None:
+        driver = self.asked()
+        [launch] = driver.post(Consulted("t", is_split=False))
+        assert isinstance(launch, Launch)
+        assert launch.attempt.number == 2
+        assert launch.attempt.allocation == {MEMORY: 2 * GB}
+        driver.end("t")
+        assert driver.endings == {"t": Ending.DONE}
+
+    def test_it_is_asked_about_after_each_attempt_and_at_last_no_node_has_more(self) -> None:
+        driver = self.asked()
+        while driver.asked[-1].larger is not None:
+            driver.post(Consulted("t", is_split=False))
+            driver.end("t", Ending.EXHAUSTED, MEMORY)
+        sizes = [c.larger[MEMORY] / GB for c in driver.asked if c.larger]
+        assert sizes == [2, 4, 8, 16]
+        assert not driver.settled
+        driver.post(Consulted("t", is_split=False))
+        assert driver.endings == {"t": Ending.EXHAUSTED}
+        [settle] = driver.settled
+        assert len(settle.outcomes) == 5
+        assert not settle.is_split
+
+    def test_one_that_is_split_is_settled_and_not_tried_again(self) -> None:
+        driver = self.asked()
+        [settle] = driver.post(Consulted("t", is_split=True))
+        assert isinstance(settle, Settle)
+        assert settle.is_split
+        assert settle.ending is Ending.EXHAUSTED
+        assert len(settle.outcomes) == 1
+        assert len(driver.sizer) == 0
+        assert driver.post(Tick()) == []
+
+    @pytest.mark.parametrize("is_split", [True, False])
+    def test_an_answer_that_comes_twice_or_late_changes_nothing(self, is_split: bool) -> None:
+        driver = self.asked()
+        driver.post(Consulted("t", is_split=is_split))
+        for again in (True, False):
+            assert driver.post(Consulted("t", is_split=again)) == []
+        if not is_split:
+            driver.end("t")
+            assert driver.post(Consulted("t", is_split=True)) == []
+        assert len(driver.settled) == 1
+
+    def test_an_answer_that_nobody_asked_for_changes_nothing(self) -> None:
+        driver = Driver(one_gb, NODE, consults=True)
+        assert driver.post(Consulted("stranger", is_split=True)) == []
+        driver.submit("t")
+        assert driver.post(Consulted("t", is_split=True)) == []
+        driver.end("t")
+        assert driver.endings == {"t": Ending.DONE}
+        assert driver.asked == []
+
+    @pytest.mark.parametrize("ending", [Ending.DONE, Ending.RAISED, Ending.LOST])
+    def test_only_of_tasks_that_ran_out(self, ending: Ending) -> None:
+        driver = Driver(one_gb, NODE, consults=True)
+        driver.submit("t")
+        driver.end("t", ending)
+        assert driver.asked == []
+
+    def test_a_task_that_is_not_to_be_retried_is_not_asked_about(self) -> None:
+        driver = self.asked(opt_outs=frozenset({OptOut.NO_RETRY}))
+        assert driver.asked == []
+        assert driver.endings == {"t": Ending.EXHAUSTED}
+
+    def test_a_task_of_fixed_size_can_be_split_and_does_not_grow(self) -> None:
+        driver = self.asked(opt_outs=frozenset({OptOut.FIXED}))
+        assert [consult.larger for consult in driver.asked] == [None]
+        driver.post(Consulted("t", is_split=False))
+        assert driver.endings == {"t": Ending.EXHAUSTED}
+
+    def test_what_ran_out_of_something_that_is_not_sized_can_be_split(self) -> None:
+        driver = Driver(one_gb, NODE, consults=True)
+        driver.submit("t")
+        driver.end("t", Ending.EXHAUSTED, DISK)
+        assert [consult.larger for consult in driver.asked] == [None]
+        driver.post(Consulted("t", is_split=False))
+        assert driver.endings == {"t": Ending.EXHAUSTED}
+
+    def test_a_larger_node_that_comes_meanwhile_is_tried(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 16 * GB}, NODE, consults=True)
+        driver.submit("t")
+        driver.end("t", Ending.EXHAUSTED, MEMORY)
+        assert [consult.larger for consult in driver.asked] == [None]
+        driver.post(Joined(Node("large", NODE.updated({MEMORY: 32 * GB}))))
+        driver.post(Consulted("t", is_split=False))
+        assert driver.running["t"].node == "large"
+        assert driver.running["t"].allocation == {MEMORY: 32 * GB}
+
+    def test_a_node_that_leaves_meanwhile_is_waited_for_or_done_without(self) -> None:
+        driver = self.asked()
+        driver.post(Left("n0"))
+        assert driver.post(Consulted("t", is_split=False)) == []
+        driver.post(Joined(Node("n1", NODE.updated({MEMORY: 1.5 * GB}))))
+        assert driver.running["t"].node == "n1"
+        assert GB < driver.running["t"].allocation[MEMORY] <= 1.5 * GB
 
 
 class TestUsageThatCannotBe:
