@@ -8,6 +8,7 @@ import multiprocessing
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, ProcessPoolExecutor
+from multiprocessing import resource_tracker
 from pathlib import Path
 
 import pytest
@@ -28,12 +29,16 @@ def made(kind: str, folder: Path) -> Executor:
     return SizedPoolExecutor(sized(htex(2)), run_dir=folder)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def helper() -> None:
+    """Have multiprocessing start the process that it keeps for itself, outside of any test."""
+    resource_tracker.ensure_running()
+
+
 @pytest.fixture(scope="module", params=KINDS)
 def pool(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator:
     with nothing_left(), made(request.param, tmp_path_factory.mktemp("pool")) as pool:
         yield pool
-        pool.shutdown()
-        _end_helpers()
 
 
 @pytest.fixture(params=KINDS)
@@ -45,14 +50,6 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
         (tmp_path / "go").touch()
         for pool in pools:
             pool.shutdown()
-        _end_helpers()
-
-
-def _end_helpers() -> None:
-    """multiprocessing keeps a process for itself, which has the mark of the test."""
-    from multiprocessing import resource_tracker
-
-    resource_tracker._resource_tracker._stop()
 
 
 @pytest.fixture
@@ -269,7 +266,7 @@ def test_shutdown_cancels_what_waits_if_it_is_told_to(make: Make, folder: Path) 
     pool.shutdown(wait=False, cancel_futures=True)
     (folder / "go").touch()
     pool.shutdown()
-    assert [futures[0].result(0), futures[1].result(0)] == [0, 1]
+    assert [future.result(LIMIT_S) for future in futures[:2]] == [0, 1]
     assert futures[-1].cancelled()
     assert not (folder / "9.begun").exists()
 
