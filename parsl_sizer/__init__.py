@@ -16,11 +16,14 @@ if TYPE_CHECKING:
         Exhaustion,
         Part,
         SizedExecutor,
+        SizedPoolExecutor,
         Sizing,
         Split,
+        register_joblib,
         retry_handler,
         sized,
         sizing_of,
+        with_hints,
     )
     from .model import Kind, Outcome, Resources, ResourcesExhausted, TaskInfo
     from .strategies import PerKind, Predictor, Proposal, Setting, Strategy
@@ -30,10 +33,13 @@ _HOMES = {
     "Part": ".executor",
     "Split": ".executor",
     "SizedExecutor": ".executor",
+    "SizedPoolExecutor": ".executor",
     "Sizing": ".executor",
+    "register_joblib": ".executor",
     "retry_handler": ".executor",
     "sized": ".executor",
     "sizing_of": ".executor",
+    "with_hints": ".executor",
     "Kind": ".model",
     "Outcome": ".model",
     "Resources": ".model",
@@ -58,14 +64,17 @@ __all__ = [
     "ResourcesExhausted",
     "Setting",
     "SizedExecutor",
+    "SizedPoolExecutor",
     "Sizing",
     "Split",
     "Strategy",
     "TaskInfo",
     "__version__",
+    "register_joblib",
     "retry_handler",
     "sized",
     "sizing_of",
+    "with_hints",
 ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
+from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 from parsl_sizer.model import NOTHING, Amounts, Ending, Kind, Node, Resources, SizerError
@@ -44,6 +45,8 @@ class Engine(ABC):
     """The kinds of which it stops a task that uses too much."""
     measures: ClassVar[frozenset[Kind]] = SIZED_KINDS
     """The kinds whose use by one task can be told there, so that they can be sized."""
+    takes: ClassVar[frozenset[str]] = frozenset()
+    """The words of a specification that it understands, besides amounts."""
     isolations: ClassVar[tuple[str, ...]]
     """How tasks can be run, the default first."""
     takes_bytes: ClassVar[bool] = False
@@ -124,19 +127,14 @@ class Engine(ABC):
         """Whether a call failed because the worker has not got the monitor: nothing was run."""
         return False
 
-    def unsized(
-        self, specification: Mapping[str, object], given: Mapping[str, object]
-    ) -> dict[str, object]:
-        """The user's specification without what only we understand, when nothing is sized."""
-        if not self.packs:
-            return dict(given)
-        kinds = {kind.value for kind in Kind}
-        return {key: value for key, value in specification.items() if key in kinds} | dict(given)
+    def unsized(self, requested: Amounts, given: Mapping[str, object]) -> dict[str, object]:
+        """What the user has said, in the inner executor's words, when nothing is sized."""
+        return dict(given)
 
     def priority(self, given: Mapping[str, object]) -> float:
         """What the user's specification says of a task's turn; the highest is first."""
         priority = given.get("priority")
-        return float(priority) if isinstance(priority, (int, float)) else 0.0
+        return float(priority) if isinstance(priority, Real) else 0.0
 
     def verdict(self, error: BaseException) -> Verdict | None:
         """What an error of the inner executor's own means; None if it says nothing special."""

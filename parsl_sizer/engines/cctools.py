@@ -44,6 +44,7 @@ class CCTools(Engine):
     """Workers are nodes; each task is a fresh process in a folder of its own."""
 
     packs = frozenset(Kind)
+    takes = frozenset({"priority", "running_time_min"})
     isolations = ("fork", "inline")
     own_process = True
     sandbox = "cwd"
@@ -90,6 +91,9 @@ class CCTools(Engine):
         asked = whole_units(allocation, capacity or largest(rooms))
         unsized = unbinding_units(allocation, [capacity, *rooms] if capacity else rooms)
         return {**given, **unsized, **asked}
+
+    def unsized(self, requested: Amounts, given: Mapping[str, object]) -> dict[str, object]:
+        return {**given, **whole_units(requested, None)}
 
     def verdict(self, error: BaseException) -> Verdict | None:
         if not isinstance(error, self.failure):

@@ -34,6 +34,7 @@ class HighThroughput(Engine):
     """Managers are nodes, until two of them turn out to be on one host."""
 
     name = "HTEX"
+    takes = frozenset({"priority"})
     isolations = ("runner", "fork", "inline")
     takes_bytes = True
 

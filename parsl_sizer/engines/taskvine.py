@@ -24,6 +24,7 @@ class TaskVine(CCTools):
     """TaskVine, with a process per task."""
 
     name = "TaskVine"
+    takes = CCTools.takes | {"exec_mode"}
     enforces = frozenset({Kind.DISK})
     failure = TaskVineTaskFailure
 

@@ -8,7 +8,8 @@ learns, retries or settles, and the user's future gets the result.
 """
 
 from .executor import SizedExecutor
-from .hints import sized
+from .hints import sized, with_hints
+from .pool import SizedPoolExecutor, register_joblib
 from .retries import retry_handler
 from .splitting import Exhaustion, Part, Split
 from .story import Sizing, sizing_of
@@ -17,9 +18,12 @@ __all__ = [
     "Exhaustion",
     "Part",
     "SizedExecutor",
+    "SizedPoolExecutor",
     "Sizing",
     "Split",
+    "register_joblib",
     "retry_handler",
     "sized",
     "sizing_of",
+    "with_hints",
 ]

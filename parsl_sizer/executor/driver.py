@@ -15,7 +15,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -46,10 +46,12 @@ from parsl_sizer.sizing import (
     Sizer,
     Submitted,
     Tick,
+    Withdrawn,
 )
 
 from . import ending
 from .calls import Call
+from .carried import Ticket
 from .recognisers import PLAIN, Recogniser
 from .splitting import Original
 from .story import SizedFuture, Sizing, Story
@@ -89,6 +91,8 @@ class Job:
     """The call before anything was done to it, if it may yet be split."""
     is_split: bool = False
     """Others do its work now."""
+    ticket: Ticket | None = None
+    """The future that a pool's user has, who may have thought better of it."""
 
     @property
     def waits(self) -> bool:
@@ -266,6 +270,10 @@ class Driver:
         if self._is_draining:
             self._over(job, None, ShutDown(TOO_LATE))
             return
+        if job.ticket is not None and not job.ticket.begin():
+            self._over(job, None, CancelledError())
+            self._inbox.put(partial(self._handle, Withdrawn(attempt)))
+            return
         job.running, job.declined = attempt, 0
         self.running += 1
         self.held += attempt.allocation.get(Kind.MEMORY, 0.0)
@@ -324,6 +332,8 @@ class Driver:
         if settle.outcomes:
             why = self._sentence(settle.outcomes[-1].attempt.why)
             job.future.story = Story(settle.outcomes, why)
+            if job.ticket is not None:
+                job.ticket.story = job.future.story
         try:
             self._observe(settle)
         except Exception:

@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from parsl.app.errors import wrap_error
 from parsl.executors import HighThroughputExecutor
 from parsl.executors.base import ParslExecutor
 from parsl.providers import LocalProvider
@@ -30,9 +31,11 @@ from parsl_sizer.strategies import Family
 
 from . import arguments, intake
 from .calls import Call
+from .carried import Chunk, carried_in
 from .driver import Answered, Driver, Job
 from .face import FORWARDED, face, forwarded
 from .file_sizes import FileSizes
+from .foreign import passed_on
 from .hints import BadHint, read
 from .history import History
 from .recognisers import Recognisers
@@ -194,7 +197,9 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         """Let a function be run with these arguments; returns at once."""
         driver, sizes = self._driver, self._sizes
         if driver is None or sizes is None:
-            plain = self._engine.unsized(resource_specification, read(resource_specification).given)
+            said = read(resource_specification)
+            given = passed_on(said.given, self._engine, self._warn)
+            plain = self._engine.unsized(said.requested, given)
             return self.inner.submit(func, plain, *args, **kwargs)
         task, hints, recogniser, tag, instead = intake.task_info(
             next(self._ids),
@@ -208,16 +213,22 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         )
         if self.observe:
             task = task._replace(opt_outs=task.opt_outs | {OptOut.NEVER_KILL})
+        given = passed_on(hints.given, self._engine, self._warn)
         if "priority" in hints.given:
             task = task._replace(priority=self._engine.priority(hints.given))
         if instead:
             kwargs.update(instead)
         isolation = self._isolation_of(hints.isolation or self.isolation)
-        call = Call(func, args, kwargs, isolation, hints.given, self._ledger)
+        call = Call(func, args, kwargs, isolation, given, self._ledger)
         packs = self._engine.takes_bytes and isolation != "fork"
         size = call.pack() if packs else 0
         job = Job(task, call, SizedFuture(task.task_id), recogniser=recogniser, tag=tag)
-        if self._may_split:
+        carried = carried_in(args)
+        if carried is not None:
+            args, kwargs = tuple(carried.args), dict(carried.kwargs)
+            job.ticket = carried.ticket
+        if self._may_split and not isinstance(carried, Chunk):
+            func = func if carried is None else wrap_error(carried.function)
             job.original = Original(func, dict(resource_specification or {}), args, kwargs)
         files = intake.input_files(args, kwargs)
         if files:
@@ -348,8 +359,8 @@ for _name in FORWARDED:
     setattr(SizedExecutor, _name, forwarded(_name))
 
 
-def local_engine() -> HighThroughputExecutor:
-    """An executor on this machine, with a worker per core.
+def local_engine(workers: int | None = None) -> HighThroughputExecutor:
+    """An executor on this machine, with so many workers, or one per core.
 
     Parsl's own programs are looked for beside this Python too: not everybody activates
     an environment.
@@ -359,6 +370,8 @@ def local_engine() -> HighThroughputExecutor:
     return HighThroughputExecutor(
         label="sized",
         address="127.0.0.1",
+        cores_per_worker=1.0 if workers is None else 1e-3,  # as many as are wanted
+        max_workers_per_node=workers,
         interchange_launch_cmd=None if on_path else [str(programs / "interchange.py")],
         provider=LocalProvider(
             init_blocks=1,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from numbers import Real
+from typing import Any, TypeGuard, TypeVar
 
 from parsl_sizer.model import (
     MB,
@@ -49,10 +51,11 @@ class Hints:
 NO_HINTS = Hints()
 
 
-def read(specification: Mapping[str, object]) -> Hints:
+def read(specification: Mapping[str, object] | None) -> Hints:
     """The hints in a mapping, such as a ``parsl_resource_specification``.
 
-    Amounts of memory and disk are MB, as Work Queue takes them, or texts with a unit.
+    Amounts of memory and disk are MB, as Work Queue takes them, or texts with a unit. What
+    is None is not said.
 
     >>> hints = read({"memory": "2GB", "category": "align", "fixed": True, "priority": 3})
     >>> hints.requested, hints.category, sorted(hints.opt_outs), hints.given
@@ -60,11 +63,17 @@ def read(specification: Mapping[str, object]) -> Hints:
     """
     if not specification:
         return NO_HINTS
+    if not isinstance(specification, Mapping):
+        raise BadHint(
+            f"A specification is a mapping of words to values, not {specification!r:.200}."
+        )
     requested: dict[Kind, float] = {}
     opt_outs: set[OptOut] = set()
     given: dict[str, object] = {}
     read: dict[str, Any] = {}
     for key, value in specification.items():
+        if value is None:
+            continue
         if key in _KINDS:
             requested[_KINDS[key]] = _amount(_KINDS[key], value)
         elif key in _OPT_OUTS:
@@ -103,11 +112,7 @@ def sized(**hints: object) -> Callable[[Function], Function]:
     >>> @sized(category="align", memory="2GB", no_retry=True)
     ... def align(sequence): ...
     """
-    attached = read(hints)
-    if attached.given:
-        raise BadHint(
-            f"{', '.join(map(repr, attached.given))} is no hint; there are {', '.join(NAMES)}."
-        )
+    attached = _known_to_us(hints)
 
     def attach(function: Function) -> Function:
         setattr(function, ATTRIBUTE, attached)
@@ -116,16 +121,73 @@ def sized(**hints: object) -> Callable[[Function], Function]:
     return attach
 
 
+class Hinted:
+    """A callable that does what another does, with hints for those who run it."""
+
+    function: Callable[..., Any]
+
+    def __init__(self, function: Callable[..., Any], hints: Hints) -> None:
+        functools.update_wrapper(self, function)
+        self.function = function
+        setattr(self, ATTRIBUTE, hints)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"with_hints({self.function!r})"
+
+
+def with_hints(function: Callable[..., Any], **hints: object) -> Hinted:
+    """The same function with hints for its calls, to be given to a `SizedPoolExecutor`.
+
+    >>> large = with_hints(sorted, category="sort, large", memory="2GB")
+    >>> large([2, 1])
+    [1, 2]
+    """
+    if not callable(function):
+        raise BadHint(f"with_hints is given {function!r:.200}, which cannot be called.")
+    return Hinted(function, merged(hints_of(function), _known_to_us(hints)))
+
+
+def hints_of(function: object) -> Hints:
+    """The hints that a callable carries, also under partials."""
+    while (found := getattr(function, ATTRIBUTE, None)) is None:
+        if not isinstance(function, functools.partial):
+            return NO_HINTS
+        function = function.func
+    return found if isinstance(found, Hints) else NO_HINTS
+
+
+def _known_to_us(hints: Mapping[str, object]) -> Hints:
+    attached = read(hints)
+    if attached.given:
+        raise BadHint(
+            f"{', '.join(map(repr, attached.given))} is no hint; there are {', '.join(NAMES)}."
+        )
+    return attached
+
+
 def _amount(kind: Kind, value: object) -> float:
     if isinstance(value, str):
         try:
             return parse_amount(kind, value)
         except ValueError as error:
             raise BadHint(f"{error}.") from None
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+    if not is_number(value) or not 0 <= value < math.inf:
         unit = "a number of MB or a text such as '2GB'" if is_bytes(kind) else "a number"
         raise BadHint(f"{kind.value}={value!r} is not an amount; give {unit}.")
-    return value * MB if is_bytes(kind) else float(value)
+    return float(value) * MB if is_bytes(kind) else float(value)
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether this is a number, also one of numpy's; True and False are not meant as such.
+
+    >>> import numpy
+    >>> is_number(numpy.int64(3)), is_number(3.5), is_number(True), is_number("3")
+    (True, True, False, False)
+    """
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _claim(key: str, value: object) -> bool:
@@ -145,7 +207,7 @@ def _features(value: object) -> dict[str, float]:
     if not isinstance(value, Mapping):
         raise BadHint(f"features={value!r} must be a mapping of names to numbers.")
     for name, number in value.items():
-        if not isinstance(name, str) or not isinstance(number, (int, float)):
+        if not isinstance(name, str) or not is_number(number):
             raise BadHint(f"The feature {name!r}: {number!r} must be a name and a number.")
         if math.isfinite(number):  # what is not known is left out
             numbers[name] = float(number)

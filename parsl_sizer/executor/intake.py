@@ -7,6 +7,7 @@ user's function.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,6 +15,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from parsl.app.bash import remote_side_bash_executor
 from parsl.app.errors import wrap_error
@@ -21,7 +23,8 @@ from parsl.data_provider.files import File
 
 from parsl_sizer.model import TaskInfo
 
-from .hints import ATTRIBUTE, NO_HINTS, Hints, merged, read
+from .carried import carried_in
+from .hints import NO_HINTS, Hinted, Hints, hints_of, merged, read
 from .recognisers import PLAIN, Recogniser, Recognisers, Seen
 from .recognisers.catalog import claimed_by
 
@@ -72,12 +75,19 @@ def task_info(
     warn: Callable[[str], None] = lambda text: None,
 ) -> Arrival:
     """What is known of a task when it is submitted."""
-    known = _known(function)
+    carried = carried_in(arguments[0])
+    if carried is None:
+        known = _known(function)
+    else:
+        function, arguments = carried.function, (carried.args, carried.kwargs)
+        known = _known_of_carried(function)
     hints = merged(known.hints, read(specification))
     recogniser, seen = PLAIN, NOTHING_SEEN
     if known.framework is not None:
         recogniser = recognisers.of(known.framework)
         seen = recogniser.see(user_function(function), *arguments) or NOTHING_SEEN
+    if carried is not None and carried.features:
+        seen = seen._replace(features={**carried.features, **seen.features})
     category = hints.category
     if category is None and categorise is not None:
         category = _asked(categorise, function, arguments, warn)
@@ -118,19 +128,37 @@ def _asked(
     return None
 
 
-@lru_cache(maxsize=256)
-def _known(function: Callable[..., Any]) -> Known:
+_carried: WeakKeyDictionary[Callable[..., Any], Known] = WeakKeyDictionary()
+"""Of functions that are not an app's, and may be made anew for every call."""
+
+
+def _known_of_carried(function: Callable[..., Any]) -> Known:
+    try:
+        return _carried[function]
+    except Exception:  # it is not there, cannot be hashed, or is nothing to refer to
+        known = _find_out(function)
+    with contextlib.suppress(Exception):
+        _carried[function] = known
+    return known
+
+
+def _find_out(function: Callable[..., Any]) -> Known:
     given = _given(function)
     user = _unwrapped(given)
-    name = _name_of(given)
+    name = name_of_function(given)
     framework = claimed_by(user)
     own = user if framework is None else framework.own(user)
-    hints = getattr(function, ATTRIBUTE, None) or getattr(own, ATTRIBUTE, None) or NO_HINTS
+    hints = hints_of(function)
+    if hints is NO_HINTS:
+        hints = hints_of(own)
     code = getattr(own, "__code__", None)
     module, qualified = getattr(own, "__module__", None), getattr(own, "__qualname__", name)
     command = f"{module}.{qualified}" if module else str(qualified)
     code_hash = _code_hash(code) if code else None
     return Known(name, command, code_hash, hints, framework)
+
+
+_known = lru_cache(maxsize=256)(_find_out)
 
 
 def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -173,22 +201,36 @@ def _inside(candidate: Any) -> list[Any]:
 
 
 def _unwrapped(function: Any) -> Callable[..., Any]:
-    """Without the partials that bash apps and users make."""
-    while isinstance(function, partial):
-        function = function.args[0] if _is_bash(function) else function.func
+    """Without the partials that bash apps and users make, and without hints."""
+    while isinstance(function, (partial, Hinted)):
+        function = _inner(function)
     result: Callable[..., Any] = function
     return result
 
 
-def _is_bash(function: partial[Any]) -> bool:
-    return function.func is remote_side_bash_executor and bool(function.args)
+def _is_bash(function: object) -> bool:
+    is_one = isinstance(function, partial) and function.func is remote_side_bash_executor
+    return is_one and bool(function.args)  # type: ignore[attr-defined]
 
 
-def _name_of(given: Any) -> str:
-    """Its name. Partials have none but what somebody has called them, and then that is it."""
-    while isinstance(given, partial) and (_is_bash(given) or not hasattr(given, "__name__")):
-        given = given.args[0] if _is_bash(given) else given.func
-    return str(getattr(given, "__name__", None) or type(given).__name__)
+def _inner(function: Any) -> Any:
+    """What is inside of a partial or of hints."""
+    if isinstance(function, Hinted):
+        return function.function
+    return function.args[0] if _is_bash(function) else function.func
+
+
+def name_of_function(function: Any) -> str:
+    """What a callable is called, or what it is. Partials are, if somebody has called them so.
+
+    >>> name_of_function(len), name_of_function(partial(len)), name_of_function(print.__self__)
+    ('len', 'len', 'builtins')
+    """
+    while isinstance(function, (partial, Hinted)):
+        if hasattr(function, "__name__") and not _is_bash(function):
+            break
+        function = _inner(function)
+    return str(getattr(function, "__name__", None) or type(function).__name__)
 
 
 def _code_hash(code: CodeType) -> str:

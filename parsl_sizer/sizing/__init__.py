@@ -1,11 +1,11 @@
 """The decision loop. Pure: no clock, no I/O, no thread.
 
 Drivers report events: a task was `Submitted`, a node `Joined` or `Left`, an attempt
-`Started` or `Ended`. The `Sizer` asks `Categories` how large each attempt must be,
-lets it wait in the queue until the ledger finds room, and answers with actions:
-`Launch` an attempt, `Consult` the user about a task that ran out, `Settle` a task. Every
-`Outcome` goes back to `Categories`, and so to the strategy of its category, before the
-next task is sized.
+`Started` or `Ended` or was `Withdrawn`. The `Sizer` asks `Categories` how large each
+attempt must be, lets it wait in the queue until the ledger finds room, and answers with
+actions: `Launch` an attempt, `Consult` the user about a task that ran out, `Settle` a task.
+Every `Outcome` goes back to `Categories`, and so to the strategy of its category, before
+the next task is sized.
 """
 
 from .categories import Categories
@@ -22,6 +22,7 @@ from .messages import (
     Started,
     Submitted,
     Tick,
+    Withdrawn,
 )
 from .sizer import Sizer
 
@@ -40,4 +41,5 @@ __all__ = [
     "Started",
     "Submitted",
     "Tick",
+    "Withdrawn",
 ]

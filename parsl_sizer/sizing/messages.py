@@ -34,6 +34,13 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A launched attempt was not run, since nobody wants its task any more: forget it."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
 class Consulted:
     """The user has been asked about a task that ran out: whether others do its work instead."""
 
@@ -60,7 +67,7 @@ class Tick:
     """Time has passed."""
 
 
-Event = Submitted | Started | Ended | Consulted | Joined | Left | Tick
+Event = Submitted | Started | Ended | Withdrawn | Consulted | Joined | Left | Tick
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,7 @@ from .messages import (
     Started,
     Submitted,
     Tick,
+    Withdrawn,
 )
 
 WINDOW = 64
@@ -181,6 +182,8 @@ class Sizer:
                 changed = self._start(attempt, name)
             case Ended(outcome):
                 changed = self._end(outcome, actions)
+            case Withdrawn(attempt):
+                changed = self._withdraw(attempt)
             case Consulted(task_id, is_split):
                 changed = self._consulted(task_id, is_split, actions)
             case Joined(node):
@@ -231,6 +234,13 @@ class Sizer:
             actions.append(Consult(task, job.outcomes, larger))
         else:
             self._go_on(job, again, outcome.ending, actions)
+        return True
+
+    def _withdraw(self, attempt: Attempt) -> bool:
+        if self._job_running(attempt) is None:
+            return False
+        self._ledger.release(attempt.task.task_id)
+        del self._jobs[attempt.task.task_id]
         return True
 
     def _go_on(

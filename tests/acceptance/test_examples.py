@@ -27,6 +27,11 @@ PRINTED = {
         *("recent-maximum", "whole-machine", "MAQ"),
         *("the largest of the last 1 peaks and a tenth more", "attempt 2"),
     ],
+    "pool": [
+        "12 chunks, and each has a mean of 127.5.",
+        "mean, large",
+        "There are 2262 primes below 20000.",
+    ],
     "workqueue_cluster": ["align", "assemble", "attempt 1", "done after"],
     "coffea_analysis": ["dimuon: 2,000 events", "ttbar: 2,000 events", "the same in both"],
     "colmena_steering": [

@@ -25,14 +25,17 @@ PUBLIC = {
     "ResourcesExhausted",
     "Setting",
     "SizedExecutor",
+    "SizedPoolExecutor",
     "Sizing",
     "Split",
     "Strategy",
     "TaskInfo",
     "__version__",
+    "register_joblib",
     "retry_handler",
     "sized",
     "sizing_of",
+    "with_hints",
 }
 """A name that is added here stays; one that goes is a breaking change for the changelog."""
 

@@ -11,8 +11,10 @@ from parsl_sizer.executor.story import Sizing
 from .base import PLAIN, Recogniser, Seen
 from .coffea import Coffea
 from .colmena import Colmena
+from .dask import Dask
+from .joblib import Joblib
 
-KNOWN: tuple[type[Recogniser], ...] = (Coffea, Colmena)
+KNOWN: tuple[type[Recogniser], ...] = (Coffea, Colmena, Dask, Joblib)
 
 T = TypeVar("T")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sizer_tasks as tasks
 from parsl.data_provider.files import File
@@ -184,6 +185,42 @@ def test_a_wrong_hint_fails_its_task_with_a_sentence(
 def test_a_word_that_neither_we_nor_the_engine_know_is_refused(executor: SizedExecutor) -> None:
     with pytest.raises(Exception, match="memroy"):
         tasks.hold(1, parsl_resource_specification={"memroy": 100}).result(LIMIT_S)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"cores": 4, "memory": 2000, "disk": 500},
+        {"memory": 300, "cores": 1, "disk": 100, "running_time_min": 3, "priority": 2},
+        {"memory": "0.3 GB", "cores": np.int64(1), "gpus": 1, "priority": np.float32(2)},
+        {"num_nodes": 1, "ranks_per_node": 2, "walltime": "00:10:00"},
+        {"memory": None, "cores": None, "category": None, "priority": None},
+        {"memory": 10**9, "cores": 640},
+        None,
+    ],
+)
+def test_a_specification_that_was_written_for_another_executor_does_no_harm(
+    executor: SizedExecutor, spec: dict[str, object] | None
+) -> None:
+    future = tasks.hold(1, parsl_resource_specification=spec)
+    assert future.result(LIMIT_S) == 1
+    assert [attempt.ending for attempt in attempts(future)] == [DONE]
+
+
+def test_what_is_stated_is_what_the_first_guess_comes_from(executor: SizedExecutor) -> None:
+    given = []
+    for memory in (160, 1600):
+        spec = {"category": f"stated {memory}", "memory": memory, "running_time_min": 3}
+        [attempt] = attempts(tasks.hold(1, parsl_resource_specification=spec))
+        given.append(attempt.allocation[MEMORY])
+        assert "first guess" in attempt.why
+    assert given[0] < given[1] <= 1600e6
+
+
+def test_a_priority_that_is_no_number_fails_its_task_and_no_other(executor: SizedExecutor) -> None:
+    with pytest.raises(BadHint, match="priority='high' must be a number"):
+        tasks.hold(1, parsl_resource_specification={"priority": "high"}).result(LIMIT_S)
+    assert tasks.hold(1).result(LIMIT_S) == 1
 
 
 def test_priority_is_passed_on(executor: SizedExecutor) -> None:

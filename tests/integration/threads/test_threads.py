@@ -73,6 +73,21 @@ def test_results_and_exceptions_are_as_without_us(executor: SizedExecutor) -> No
     assert isinstance(caught.value.__cause__, KeyError)
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"cores": 4, "memory": 2000, "disk": 500},
+        {"memory": "300MB", "running_time_min": 3, "priority": 2},
+        {"num_nodes": 1, "ranks_per_node": 2, "memory": None},
+        None,
+    ],
+)
+def test_a_specification_that_was_written_for_another_executor_does_no_harm(
+    executor: SizedExecutor, spec: dict[str, object] | None
+) -> None:
+    assert tasks.hold(1, parsl_resource_specification=spec).result(LIMIT_S) == 1
+
+
 def test_apps_of_all_kinds_work(executor: SizedExecutor, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert tasks.echo(f"hello > {out}").result(LIMIT_S) == 0

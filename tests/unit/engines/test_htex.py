@@ -159,7 +159,7 @@ def test_reports_without_a_place_say_nothing(nonsense: dict[str, Any]) -> None:
 def test_the_specification_is_what_the_user_gave_for_the_engine() -> None:
     made = engine()
     assert made.specification({Kind.MEMORY: GB}, {"priority": 3}, None) == {"priority": 3}
-    assert made.unsized({"memory": 5, "priority": 3}, {"priority": 3}) == {"priority": 3}
+    assert made.unsized({Kind.MEMORY: 5e6}, {"priority": 3}) == {"priority": 3}
 
 
 def test_several_blocks_or_nodes_are_shared() -> None:

@@ -26,4 +26,4 @@ def test_nothing_is_measured_packed_or_enforced() -> None:
 def test_specifications_are_what_the_user_gave_for_others() -> None:
     engine = Threads(ThreadPoolExecutor())
     assert engine.specification({Kind.MEMORY: 1e9}, {}, None) == {}
-    assert engine.unsized({"memory": 100, "category": "x"}, {}) == {}
+    assert engine.unsized({Kind.MEMORY: 1e8}, {}) == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from parsl.executors.errors import BadStateException
 from parsl_sizer.engines import Engine
 from parsl_sizer.executor.arguments import unsized
 from parsl_sizer.executor.calls import Call
+from parsl_sizer.executor.carried import Ticket
 from parsl_sizer.executor.driver import Answered, Driver, Job, ShutDown
 from parsl_sizer.executor.splitting import Original
 from parsl_sizer.executor.story import SizedFuture
@@ -85,10 +86,11 @@ class Bench:
         )
         self.count = 0
 
-    def submit(self, memory: float = 1e9) -> SizedFuture:
+    def submit(self, memory: float = 1e9, ticket: Ticket | None = None) -> SizedFuture:
         self.count += 1
         task = TaskInfo(self.count, "align", requested={Kind.MEMORY: memory})
         job = Job(task, Call(len, ("abc",), {}, "inline", {}, "ledger"), SizedFuture(self.count))
+        job.ticket = ticket
         job.original = Original(len, {}, ("abc",), {})
         self.driver.submit(job)
         return job.future
@@ -122,6 +124,22 @@ def test_a_task_is_launched_and_its_future_resolved(bench: Bench) -> None:
     assert future.result(LIMIT_S) == "the result"
     assert future.story.sizing().attempts[0].ending is Ending.DONE
     assert len(bench.driver) == 0
+
+
+def test_what_was_cancelled_while_it_waited_is_not_launched(bench: Bench) -> None:
+    first, *waiting, last = [Ticket() for _ in range(2000)]
+    futures = [bench.submit(ticket=ticket) for ticket in (first, *waiting, last)]
+    call = bench.launched(1)
+    assert first.running()
+    assert not first.cancel()
+    assert all(ticket.cancel() for ticket in waiting)
+    call.set_result("the first")
+    bench.launched(2).set_result("the last")
+    assert futures[0].result(LIMIT_S) == "the first"
+    assert futures[-1].result(LIMIT_S) == "the last"
+    assert isinstance(futures[1].exception(LIMIT_S), CancelledError)
+    assert (waiting[0].story, last.story) == (None, futures[-1].story)
+    assert len(bench.driver) == len(bench.sizer) == bench.driver.running == 0
 
 
 @pytest.mark.parametrize("why", ["refused", "unequipped"])

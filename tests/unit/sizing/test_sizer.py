@@ -36,6 +36,7 @@ from parsl_sizer.sizing import (
     Started,
     Submitted,
     Tick,
+    Withdrawn,
 )
 from parsl_sizer.sizing.categories import MAX_ATTEMPTS
 from parsl_sizer.strategies import Proposal
@@ -160,6 +161,16 @@ class TestEndings:
         outcome = driver.end("t", Ending.RAISED)
         assert driver.settled == [Settle(outcome.attempt.task, Ending.RAISED, (outcome,))]
         assert driver.strategy.learned == []
+
+    def test_a_task_that_nobody_wants_is_forgotten_and_leaves_its_room(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 16 * GB}, NODE)
+        driver.submit("t", "next")
+        withdrawn = Withdrawn(driver.running["t"])
+        [action] = driver.post(withdrawn)
+        assert isinstance(action, Launch)
+        assert action.attempt.task.task_id == "next"
+        assert driver.post(withdrawn) == []
+        assert (driver.settled, driver.strategy.learned, len(driver.sizer)) == ([], [], 1)
 
     def test_an_exhausted_task_gets_more_of_what_ran_out_and_of_nothing_else(self) -> None:
         driver = Driver(lambda task: {CORES: 1.0, MEMORY: GB}, NODE)
