@@ -49,6 +49,10 @@ class TaskInfo(NamedTuple):
     """The command line or the full name of the function, for people to search by."""
     inputs: tuple[str, ...] = ()
     """The files that it reads, as far as they are known."""
+    depth: int = 0
+    """The longest way to it, in tasks, from one that waits for none."""
+    rank: int = 0
+    """The longest way from it, in tasks, to one that none waits for."""
 
 
 class Attempt(NamedTuple):

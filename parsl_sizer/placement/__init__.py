@@ -1,12 +1,24 @@
 """Where, and may it start now? Pure: no clock, no I/O, no thread.
 
-A task that is to run becomes a `Waiting` and joins the `Queue`, which says who is
+A task that is to run becomes a `Waiting` and joins the `Queue`; its `Order` says who is
 looked at first. The `Ledger` knows the nodes that are here and what is claimed on
 them: it finds a node with room, and the claim stands until the attempt has ended.
 What neither decides is how large an attempt is; the sizer brings that along.
 """
 
 from .ledger import Demand, Ledger, demand
-from .queue import Fifo, Queue, Waiting
+from .orders import ORDERS, Order, UnknownOrder, order
+from .queue import Lines, Queue, Waiting
 
-__all__ = ["Demand", "Fifo", "Ledger", "Queue", "Waiting", "demand"]
+__all__ = [
+    "ORDERS",
+    "Demand",
+    "Ledger",
+    "Lines",
+    "Order",
+    "Queue",
+    "UnknownOrder",
+    "Waiting",
+    "demand",
+    "order",
+]

@@ -1,8 +1,9 @@
-"""In which order are waiting tasks looked at?
+"""Waiting tasks, and those of them that are looked at.
 
 However many wait, an event must cost the same. So tasks that are alike stand in one
 line, and only the first few of each line are looked at: when those find no room, the
-ones behind them, which ask for about as much, would find none either.
+ones behind them, which ask for about as much, would find none either. In which order
+they are looked at says an `Order`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from parsl_sizer.model import Amounts, TaskInfo
+from parsl_sizer.model import Amounts, Kind, TaskInfo
 
 from .ledger import Demand, demand
+from .orders import FIRST_COME, Order, Progress
 
 
 @dataclass(slots=True, eq=False)
@@ -39,6 +41,14 @@ class Waiting:
     """How many attempts had been launched when it first found no room."""
     arrival: int = 0
     """Its place in the order of arrival, given by the queue when it first comes."""
+    failures: int = 0
+    """How many of its attempts ran out."""
+
+    @property
+    def size(self) -> float:
+        """The memory that it asks for, or else the cores; without end before it asks."""
+        amounts = self.amounts
+        return amounts.get(Kind.MEMORY) or amounts.get(Kind.CORES) or math.inf
 
     def ask(self, amounts: Amounts, why: object) -> None:
         """Ask for these amounts from now on."""
@@ -74,16 +84,21 @@ class Queue(Protocol):
         """One task of each line, and how many wait in it."""
         ...
 
+    def finished(self, category: str, wall_s: float) -> None:
+        """Take note that a task has finished, and how long that took."""
+        ...
 
-class Fifo:
-    """First come, first served, of those with the highest priority.
+    def arrange(self) -> None:
+        """Let the order of what is seen follow what was learned since the last time."""
+        ...
 
-    Who comes back after an attempt, with the place in the order that it had, keeps it:
-    what needs most is then not left for the end, where it would run alone.
+
+class Lines:
+    """Waiting tasks in any order, of those with the highest priority.
 
     Of each line the first `depth` are seen.
 
-    >>> queue = Fifo(depth=1)
+    >>> queue = Lines(depth=1)
     >>> [queue.add(Waiting(TaskInfo(name, "align"), "align")) for name in "abc"]
     [True, False, False]
     >>> queue.add(Waiting(TaskInfo("d", "sort"), "sort"))
@@ -92,10 +107,12 @@ class Fifo:
     ('a', 'b', 'd')
     """
 
-    def __init__(self, depth: int = 2) -> None:
+    def __init__(self, order: Order = FIRST_COME, *, depth: int = 2) -> None:
         if depth < 1:
             raise ValueError(f"depth must be 1 or more, not {depth}")
+        self._order = order
         self._depth = depth
+        self._progress = Progress()
         self._arrivals = 0
         self._waiting = 0
         self._seen: list[Waiting] = []
@@ -107,13 +124,15 @@ class Fifo:
 
     def add(self, waiting: Waiting) -> bool:
         self._waiting += 1
-        if not waiting.arrival:
+        if not waiting.arrival or self._order.renews:
             self._arrivals += 1
             waiting.arrival = self._arrivals
+        if self._order.tells_apart is not None:
+            waiting.line = waiting.line, self._order.tells_apart(waiting)
         count = self._count.get(waiting.line, 0)
         if count < self._depth:
             self._count[waiting.line] = count + 1
-            insort(self._seen, waiting, key=_turn)
+            self._show(waiting)
             return True
         self._behind.setdefault(waiting.line, deque()).append(waiting)
         return False
@@ -127,7 +146,7 @@ class Fifo:
         line = waiting.line
         behind = self._behind.get(line)
         if behind:
-            insort(self._seen, behind.popleft(), key=_turn)
+            self._show(behind.popleft())
         elif self._count[line] > 1:
             self._count[line] -= 1
         else:
@@ -141,6 +160,16 @@ class Fifo:
         for line, waiting in first.items():
             yield waiting, self._count[line] + len(self._behind.get(line, ()))
 
+    def finished(self, category: str, wall_s: float) -> None:
+        if self._order.follows:
+            self._progress.add(category, wall_s)
 
-def _turn(waiting: Waiting) -> tuple[float, int]:
-    return -waiting.task.priority, waiting.arrival
+    def arrange(self) -> None:
+        if self._order.follows:
+            self._seen.sort(key=self._turn)
+
+    def _show(self, waiting: Waiting) -> None:
+        insort(self._seen, waiting, key=self._turn)
+
+    def _turn(self, waiting: Waiting) -> tuple[float, ...]:
+        return -waiting.task.priority, *self._order.turn(waiting, self._progress), waiting.arrival

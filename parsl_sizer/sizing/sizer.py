@@ -32,7 +32,7 @@ from parsl_sizer.model import (
     TaskInfo,
     is_possible,
 )
-from parsl_sizer.placement import Fifo, Ledger, Queue, Waiting
+from parsl_sizer.placement import Ledger, Lines, Queue, Waiting
 from parsl_sizer.strategies import Proposal
 
 from .categories import Categories
@@ -154,7 +154,7 @@ class Sizer:
         if lost_retries < 0:
             raise ValueError(f"lost_retries must be 0 or more, not {lost_retries}")
         self._categories = categories
-        self._queue = Fifo() if queue is None else queue
+        self._queue = Lines() if queue is None else queue
         self._ledger = Ledger()
         self._lost_retries = lost_retries
         self._patience = patience
@@ -223,6 +223,8 @@ class Sizer:
         if outcome.ending is Ending.DONE or outcome.ending is Ending.EXHAUSTED:
             outcome = _controlled(outcome)
             self._learn(outcome, capacity)
+        if outcome.ending is Ending.DONE:
+            self._queue.finished(task.category, outcome.usage.wall_s)
         again = self._again(job, outcome)
         if (
             self._consults
@@ -250,7 +252,9 @@ class Sizer:
         if again is None:
             actions.append(self._settle(job, ending))
             return
-        waiting = Waiting(job.task, _line(job.task, len(job.failures)), arrival=job.arrival)
+        failures = len(job.failures)
+        waiting = Waiting(job.task, _line(job.task, failures), failures=failures)
+        waiting.arrival = job.arrival
         waiting.ask(again.amounts, again.why)
         self._queue.add(waiting)
 
@@ -366,6 +370,7 @@ class Sizer:
         growths = None
         while len(ledger) and ledger.growths != growths:  # a node kept no longer is room, too
             growths = ledger.growths
+            queue.arrange()
             longest: Waiting | None = None
             position = 0
             while position < WINDOW and (waiting := queue.look(position)) is not None:

@@ -32,7 +32,7 @@ from parsl_sizer.model import (
     TaskInfo,
     Usage,
 )
-from parsl_sizer.placement import Fifo
+from parsl_sizer.placement import Lines
 from parsl_sizer.sizing import (
     Categories,
     Consult,
@@ -122,7 +122,7 @@ class SizerMachine(RuleBasedStateMachine):
         self.lost_retries = lost_retries
         self.sizer = Sizer(
             Categories(lambda category: Scripted()),
-            queue=Fifo(depth),
+            queue=Lines(depth=depth),
             lost_retries=lost_retries,
             patience=patience,
             consults=consults,

@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parsl_sizer.model import Kind, TaskInfo
-from parsl_sizer.placement import Fifo, Waiting, demand
+from parsl_sizer.placement import Lines, Waiting, demand
 
 
 def waiting(task_id: int, line: str = "align") -> Waiting:
     return Waiting(TaskInfo(task_id, line), line)
 
 
-def seen(queue: Fifo) -> list[int | str]:
+def seen(queue: Lines) -> list[int | str]:
     found = []
     while (head := queue.look(len(found))) is not None:
         found.append(head.task.task_id)
@@ -22,7 +22,7 @@ def seen(queue: Fifo) -> list[int | str]:
 
 
 def test_who_came_first_is_looked_at_first() -> None:
-    queue = Fifo(depth=2)
+    queue = Lines(depth=2)
     for number, line in enumerate("aabbab"):
         queue.add(waiting(number, line))
     assert seen(queue) == [0, 1, 2, 3]
@@ -30,7 +30,7 @@ def test_who_came_first_is_looked_at_first() -> None:
 
 
 def test_who_stands_behind_in_a_line_moves_up_to_the_place_of_its_arrival() -> None:
-    queue = Fifo(depth=1)
+    queue = Lines(depth=1)
     for number, line in enumerate("aabbc"):
         queue.add(waiting(number, line))
     assert seen(queue) == [0, 2, 4]
@@ -41,7 +41,7 @@ def test_who_stands_behind_in_a_line_moves_up_to_the_place_of_its_arrival() -> N
 
 
 def test_who_queues_again_keeps_its_place() -> None:
-    queue = Fifo(depth=3)
+    queue = Lines(depth=3)
     for number in range(3):
         queue.add(waiting(number))
     queue.add(queue.take(1))
@@ -49,7 +49,7 @@ def test_who_queues_again_keeps_its_place() -> None:
 
 
 def test_add_says_whether_the_task_is_seen_at_once() -> None:
-    queue = Fifo(depth=1)
+    queue = Lines(depth=1)
     assert queue.add(waiting(0, "a"))
     assert not queue.add(waiting(1, "a"))
     assert queue.add(waiting(2, "b"))
@@ -67,7 +67,7 @@ def test_asking_for_amounts_sets_what_the_ledger_is_asked_for() -> None:
 
 def test_a_queue_that_shows_nobody_is_refused() -> None:
     with pytest.raises(ValueError, match="depth must be 1 or more, not 0"):
-        Fifo(depth=0)
+        Lines(depth=0)
 
 
 @given(
@@ -75,7 +75,7 @@ def test_a_queue_that_shows_nobody_is_refused() -> None:
     depth=st.integers(1, 3),
 )
 def test_nobody_is_lost_seen_twice_or_overtaken_in_line(steps: list[str | int], depth: int) -> None:
-    queue = Fifo(depth)
+    queue = Lines(depth=depth)
     model: list[tuple[int, str]] = []
     for number, step in enumerate(steps):
         if isinstance(step, str):

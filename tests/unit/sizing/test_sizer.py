@@ -20,7 +20,7 @@ from parsl_sizer.model import (
     TaskInfo,
     Usage,
 )
-from parsl_sizer.placement import Fifo, Queue
+from parsl_sizer.placement import Lines, Queue
 from parsl_sizer.sizing import (
     Action,
     Categories,
@@ -395,7 +395,7 @@ class TestRoom:
             lambda task: {MEMORY: sizes[str(task.task_id)] * GB},
             NODE,
             patience=1,
-            queue=Fifo(depth=1),
+            queue=Lines(depth=1),
         )
         driver.submit("f", "g", "first", "old")
         driver.submit("large", category="large")
@@ -420,7 +420,7 @@ class TestRoom:
             sized.append(task.task_id)
             return {MEMORY: 16 * GB}
 
-        driver = Driver(whole, NODE, queue=Fifo(depth=2))
+        driver = Driver(whole, NODE, queue=Lines(depth=2))
         driver.submit(*range(1000))
         assert sized == [0, 1, 2]
         driver.end(0)
