@@ -1,4 +1,4 @@
-"""Replay a trace on a cluster: how long would it have taken, and how full were the nodes?
+"""Replay a trace or a workflow on a cluster: how long would it have taken, how full were nodes?
 
 The sizer is the one that runs live, with its queue and its ledger; only time and the
 ends of attempts come from the trace. `replay` is for comparing what strategies cost.
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from parsl_sizer.model import Amounts, Attempt, Ending, Kind, Node, Outcome, Resources
+from parsl_sizer.placement import Lines
+from parsl_sizer.placement import order as order_of
 from parsl_sizer.sizing import (
+    Action,
     Categories,
     Ended,
     Event,
@@ -21,11 +24,13 @@ from parsl_sizer.sizing import (
     Sizer,
     Started,
     Submitted,
+    Tick,
 )
 
 from .kernel import Kernel
 from .replay import Replayed, ended
 from .trace import Row
+from .workflows import Workflow
 
 
 @dataclass(slots=True)
@@ -81,16 +86,28 @@ def replay_cluster(
     the task's time. A row with a peak above the node is counted as impossible and not
     run. `settled` is given every task as it settles, with all its attempts.
     """
-    if nodes < 1:
-        raise ValueError(f"nodes must be 1 or more, not {nodes}")
-    if not 0 <= ttf <= 1:
-        raise ValueError(f"ttf must be between 0 and 1, not {ttf}")
     replay = _ClusterReplay(Sizer(categories), ttf, ClusterResult(nodes, node), settled)
-    for number in range(nodes):
-        replay.kernel.at(0.0, Joined(Node(f"node{number}", node)))
     for row in rows:
         replay.submit(row)
     return replay.run()
+
+
+def replay_workflow(
+    workflow: Workflow,
+    categories: Categories,
+    node: Resources,
+    *,
+    nodes: int = 1,
+    order: str = "first-come",
+    ttf: float = 1.0,
+    settled: Callable[[Replayed], None] | None = None,
+) -> ClusterResult:
+    """The same for a workflow: a task is submitted when all that it waits for have finished.
+
+    What waits for a task that could not be run is not run either.
+    """
+    sizer = Sizer(categories, queue=Lines(order_of(order)))
+    return _WorkflowReplay(workflow, sizer, ttf, ClusterResult(nodes, node), settled).run()
 
 
 class _ClusterReplay:
@@ -110,31 +127,47 @@ class _ClusterReplay:
         self._settled = settled
         self._rows: dict[int | str, Row] = {}
         self._begun_at = math.inf
+        if result.nodes < 1:
+            raise ValueError(f"nodes must be 1 or more, not {result.nodes}")
+        if not 0 <= ttf <= 1:
+            raise ValueError(f"ttf must be between 0 and 1, not {ttf}")
+        for number in range(result.nodes):
+            self.kernel.at(0.0, Joined(Node(f"node{number}", result.node)))
 
     def submit(self, row: Row) -> None:
+        if self.accepts(row):
+            self.kernel.at(row.task.submitted_at, Submitted(row.task))
+
+    def accepts(self, row: Row) -> bool:
+        """Whether a row is going to be run."""
         impossible = self._result.node.exceeded_by(row.peak)
         if impossible:
             self._result.impossible += 1
             if self._settled is not None:
                 self._settled(Replayed(row, (), impossible))
-            return
+            return False
         if row.task.task_id in self._rows:
             raise ValueError(f"Two rows have the task id {row.task.task_id!r}.")
         self._rows[row.task.task_id] = row
         self._begun_at = min(self._begun_at, row.task.submitted_at)
-        self.kernel.at(row.task.submitted_at, Submitted(row.task))
+        return True
 
     def run(self) -> ClusterResult:
-        kernel, handle = self.kernel, self._sizer.handle
-        for event in kernel:
+        for event in self.kernel:
             if isinstance(event, Ended):
                 self._account(event.outcome)
-            for action in handle(event, kernel.now):
-                if isinstance(action, Launch):
-                    self._launch(action.attempt)
-                elif isinstance(action, Settle):
-                    self._settle(action)
+            self._handle(event)
         return self._result
+
+    def _handle(self, event: Event) -> None:
+        for action in self._sizer.handle(event, self.kernel.now):
+            self._act(action)
+
+    def _act(self, action: Action) -> None:
+        if isinstance(action, Launch):
+            self._launch(action.attempt)
+        elif isinstance(action, Settle):
+            self._settle(action)
 
     def _launch(self, attempt: Attempt) -> None:
         row = self._rows[attempt.task.task_id]
@@ -162,3 +195,54 @@ class _ClusterReplay:
             self._result.exhausted += 1
         if self._settled is not None:
             self._settled(Replayed(row, settle.outcomes))
+
+
+class _WorkflowReplay(_ClusterReplay):
+    """Submits tasks as they become ready."""
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        sizer: Sizer,
+        ttf: float,
+        result: ClusterResult,
+        settled: Callable[[Replayed], None] | None,
+    ) -> None:
+        super().__init__(sizer, ttf, result, settled)
+        self._waiting: dict[int | str, Row] = {}
+        self._missing: dict[int | str, int] = {}
+        self._children: dict[int | str, list[int | str]] = {}
+        self._ready: list[Row] = []
+        for row in workflow.rows:
+            task = row.task.task_id
+            parents = workflow.parents[task]
+            for parent in parents:
+                self._children.setdefault(parent, []).append(task)
+            if parents:
+                self._waiting[task], self._missing[task] = row, len(parents)
+            elif self.accepts(row):  # they are all there before the first node is
+                sizer.note(Submitted(row.task))
+
+    def _handle(self, event: Event) -> None:
+        """What a task sets free is there before anything else is started."""
+        if not isinstance(event, Ended):
+            super()._handle(event)
+            return
+        for action in self._sizer.note(event):
+            self._act(action)
+        for row in self._ready:
+            self._sizer.note(Submitted(row.task))
+        self._ready.clear()
+        super()._handle(Tick())
+
+    def _settle(self, settle: Settle) -> None:
+        super()._settle(settle)
+        if settle.ending is not Ending.DONE:
+            return
+        for child in self._children.pop(settle.task.task_id, ()):
+            self._missing[child] -= 1
+            if not self._missing[child]:
+                row = self._waiting.pop(child)
+                row = replace(row, task=row.task._replace(submitted_at=self.kernel.now))
+                if self.accepts(row):
+                    self._ready.append(row)

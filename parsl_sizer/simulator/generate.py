@@ -74,7 +74,7 @@ def generate(
         raise ValueError(f"categories must be 1 or more, not {categories}")
     if not 0 < scale <= 1e6:
         raise ValueError(f"scale must be above 0 and at most 1e6, not {scale}")
-    estimated = _estimator(estimate or ("power2" if kind == "linear" else "none"))
+    estimated = estimator(estimate or ("power2" if kind == "linear" else "none"))
 
     def draws() -> Iterator[_Draw]:
         random = Random(f"{kind} {seed}")
@@ -149,7 +149,7 @@ def _linear(random: Random, tasks: int, categories: int, scale: float) -> Iterat
     category's mean is from 10 to 1000 s, a task's from half to one and a half of it),
     one core, and disk unknown.
     """
-    models = [_Model(random, scale, is_linear=number % 2 == 0) for number in range(categories)]
+    models = [MemoryModel(random, scale, is_linear=number % 2 == 0) for number in range(categories)]
     cores = {Kind.CORES: 1.0}
     for _ in range(tasks):
         number = random.randrange(categories)
@@ -157,7 +157,7 @@ def _linear(random: Random, tasks: int, categories: int, scale: float) -> Iterat
         yield f"t{number + 1}", float(round(size * MB)), round(memory, 3), round(time_s, 3), cores
 
 
-class _Model:
+class MemoryModel:
     """The memory of one abstract task, in MB, and the size of its input."""
 
     def __init__(self, random: Random, scale: float, *, is_linear: bool) -> None:
@@ -182,7 +182,7 @@ class _Model:
         return size, max(memory, 0.001), self.time_mean_s * random.uniform(0.5, 1.5)
 
 
-def _estimator(estimate: str) -> Callable[[float], float] | None:
+def estimator(estimate: str) -> Callable[[float], float] | None:
     """From the largest peak of a category to what a user would ask for, in MB."""
     name, _, text = estimate.partition(":")
     if name == "max" and text:

@@ -175,6 +175,18 @@ class Sizer:
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take an event in; what is to be done about it, in order."""
         actions: list[Action] = []
+        if self._take_in(event, actions):
+            self._launch_what_fits(now, actions)
+        return actions
+
+    def note(self, event: Event) -> list[Action]:
+        """Take an event in, and launch nothing: others of the same moment are still to come."""
+        actions: list[Action] = []
+        self._take_in(event, actions)
+        return actions
+
+    def _take_in(self, event: Event, actions: list[Action]) -> bool:
+        """Whether something may be launched after this event that could not be before."""
         match event:
             case Submitted(task):
                 changed = self._submit(task)
@@ -194,9 +206,7 @@ class Sizer:
                 changed = True
             case Tick():
                 changed = True
-        if changed:
-            self._launch_what_fits(now, actions)
-        return actions
+        return changed
 
     def _submit(self, task: TaskInfo) -> bool:
         if task.task_id in self._jobs:
