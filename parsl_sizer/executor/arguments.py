@@ -15,7 +15,7 @@ from parsl_sizer.strategies.modifiers import RoundedUp
 from .splitting import OnExhausted
 
 OBJECTIVES = ("throughput", "waste")
-PLACEMENTS = ("fifo",)
+PLACEMENTS = ("any",)
 ON_EXHAUSTED = ("raise", "let_run", "split")
 
 LEAST: Amounts = {Kind.MEMORY: 50e6, Kind.DISK: 100e6}

@@ -26,6 +26,8 @@ from parsl.utils import RepresentationMixin
 from parsl_sizer.archive.open import location
 from parsl_sizer.engines.catalog import engine_for
 from parsl_sizer.model import OptOut, Outcome, TaskInfo
+from parsl_sizer.placement import Lines
+from parsl_sizer.placement import order as order_named
 from parsl_sizer.sizing import Consult, Settle, Sizer
 from parsl_sizer.strategies import Family
 
@@ -36,6 +38,7 @@ from .driver import Answered, Driver, Job
 from .face import FORWARDED, face, forwarded
 from .file_sizes import FileSizes
 from .foreign import passed_on
+from .graph import TaskGraph, calling_record
 from .hints import BadHint, read
 from .history import History
 from .recognisers import Recognisers
@@ -80,8 +83,12 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         Where it is kept what tasks used, for the next run to start with: by default a file
         of the user's own (``parsl-sizer doctor`` says which), the name of another, or the
         address of a server such as ``"postgresql://me@host/name"``. False keeps nothing.
+    order
+        Which of the tasks that wait start first: ``"first-come"``, ``"fifo"``, ``"bfs"``,
+        ``"dfs"``, ``"topology-rank"``, ``"least-finished-first"``, ``"largest-first"``,
+        ``"shortest-first"``; see the guide to orders.
     placement
-        In which order waiting tasks start: ``"fifo"``.
+        On which node a task starts: ``"any"`` that has room for it.
     labels
         Anything to remember every task of this run by.
     lost_retries
@@ -112,7 +119,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         objective: str = "throughput",
         isolation: str | None = None,
         archive: bool | str | os.PathLike[str] | None = None,
-        placement: str = "fifo",
+        order: str = "first-come",
+        placement: str = "any",
         labels: Mapping[str, object] | None = None,
         lost_retries: int = 2,
         on_exhausted: str | OnExhausted = "raise",
@@ -127,6 +135,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self.objective = arguments.one_of("objective", objective, arguments.OBJECTIVES)
         self.isolation = isolation
         self.archive = archive
+        self.order = order
         self.placement = arguments.one_of("placement", placement, arguments.PLACEMENTS)
         self.labels = labels
         self.lost_retries = lost_retries
@@ -136,10 +145,13 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self._isolation_of(isolation)
         sized = arguments.sized_kinds(kinds, self._engine)
         self._history: History | None = None
+        first = order_named(order)
+        self._graph = TaskGraph() if first.needs_graph else None
         self._sizer = Sizer(
             arguments.unsized()
             if observe or not sized
             else arguments.categories(strategy, sized, objective, self._warn, self._before),
+            queue=Lines(first),
             lost_retries=lost_retries,
             let_run=on_exhausted == "let_run",
             consults=self._may_split,
@@ -216,6 +228,9 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         given = passed_on(hints.given, self._engine, self._warn)
         if "priority" in hints.given:
             task = task._replace(priority=self._engine.priority(hints.given))
+        if self._graph is not None and (record := calling_record()) is not None:
+            depth, rank = self._graph.place(record)
+            task = task._replace(depth=depth, rank=rank)
         if instead:
             kwargs.update(instead)
         isolation = self._isolation_of(hints.isolation or self.isolation)

@@ -109,3 +109,11 @@ def fibonacci(n):
 @join_app
 def joined_failure():
     return [added(1, 2), failing_with("in a joined task")]
+
+
+@python_app
+def lettered(notes, letter, *after, gate=None, parsl_resource_specification=None):
+    """Adds its letter to the notes, as soon as the gate is there."""
+    while gate is not None and not Path(gate).exists():
+        time.sleep(0.02)
+    note(notes, letter)

@@ -15,6 +15,7 @@ from parsl_sizer.executor import arguments
 from parsl_sizer.executor.arguments import BadArgument
 from parsl_sizer.executor.hints import BadHint
 from parsl_sizer.model import TaskInfo, UnknownStrategy
+from parsl_sizer.placement import UnknownOrder
 
 
 def threads(**options: Any) -> SizedExecutor:
@@ -51,7 +52,7 @@ def test_a_node_is_stated_as_a_text_a_mapping_or_resources(node: Any, amounts: A
         ({"node": 5}, "node=5 is not what a node has"),
         ({"kinds": ["souls"]}, r"kinds=\['souls'\] must be some of cores, memory, disk, gpus"),
         ({"objective": "fun"}, "objective='fun' must be one of 'throughput', 'waste'"),
-        ({"placement": "random"}, "placement='random' must be one of 'fifo'"),
+        ({"placement": "random"}, "placement='random' must be one of 'any'"),
         ({"on_exhausted": "cry"}, "on_exhausted='cry' must be one of 'raise', 'let_run'"),
     ],
 )
@@ -67,6 +68,8 @@ def test_other_refusals_say_what_there_is() -> None:
         threads(isolation="fork")
     with pytest.raises(ValueError, match="lost_retries"):
         htex(lost_retries=-1)
+    with pytest.raises(UnknownOrder, match="'lifo' is no order; there is 'first-come'"):
+        htex(order="lifo")
 
 
 def test_only_what_can_be_measured_is_sized() -> None:
