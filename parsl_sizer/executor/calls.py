@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from parsl.serialize import serialize
+from parsl.serialize import deserialize, serialize
 from parsl.serialize.errors import SerializationError
 from parsl.serialize.facade import pack_buffers
 
@@ -59,6 +59,16 @@ class Call:
         self.packed = function, args, kwargs
         self.args, self.kwargs = (), {}
         return len(args) + len(kwargs)
+
+    def arguments(self) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """The arguments as they are sent: what has become of them meanwhile does not count."""
+        if self.packed is None:
+            return self.args, self.kwargs
+        return deserialize(self.packed[1]), deserialize(self.packed[2])
+
+    def drop(self) -> None:
+        """Forget what is called: it is not going to be sent again."""
+        self.args, self.kwargs, self.packed = (), {}, None
 
     def launch(
         self, engine: Engine, attempt: Attempt, capacity: Resources | None, *, declined: int

@@ -11,6 +11,7 @@ from __future__ import annotations
 import io
 import operator
 import pickle
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import lru_cache, partial
@@ -31,7 +32,15 @@ class Ticket(Future):  # type: ignore[type-arg]
     def __init__(self) -> None:
         super().__init__()
         self.story: Story | None = None
+        self.when_cancelled: Callable[[], None] | None = None
+        """Whoever has the call tells here who is to hear at once that nobody wants it."""
         self._is_wanted: bool | None = None
+
+    def cancel(self) -> bool:
+        is_cancelled = super().cancel()
+        if is_cancelled and self.when_cancelled is not None:
+            self.when_cancelled()
+        return is_cancelled
 
     def begin(self) -> bool:
         """Whether the call is to be made: it runs from now on, unless it was cancelled."""
@@ -107,6 +116,14 @@ def carried_in(args: Sequence[Any]) -> Carried | None:
     return args[0] if len(args) == 1 and isinstance(args[0], Carried) else None
 
 
+def contents(argument: Any) -> tuple[Sequence[Any], Mapping[str, Any]]:
+    """The arguments of a carried call, in whatever form it has got to a worker."""
+    if isinstance(argument, Carried):
+        return argument.args, argument.kwargs
+    [(_, args, kwargs)] = argument.args
+    return args, kwargs
+
+
 class _Pickled:
     """Bytes in the place of what they unpickle to."""
 
@@ -136,9 +153,17 @@ def _errand(name: str, call: tuple[Any, ...]) -> tuple[Any, ...]:
     return partial, (_Pickled(_code(name)), _Pickled(file.getvalue()))
 
 
-@lru_cache(maxsize=2)
+_coding = threading.Lock()
+
+
 def _code(name: str) -> bytes:
     """A function of `errand` by value."""
+    with _coding:  # what is set is cloudpickle's, for all threads
+        return _coded(name)
+
+
+@lru_cache(maxsize=2)
+def _coded(name: str) -> bytes:
     cloudpickle.register_pickle_by_value(errand)
     try:
         packed: bytes = cloudpickle.dumps(getattr(errand, name))

@@ -261,7 +261,20 @@ class Driver:
             self._resolve(job, None, ShutDown(TOO_LATE))
             return
         self._jobs[job.task.task_id] = job
+        if job.ticket is not None:
+            job.ticket.when_cancelled = partial(self._inbox.put, partial(self._withdraw, job))
+            if job.ticket.cancelled():
+                self._withdraw(job)
+                return
         self._handle(Submitted(job.task))
+
+    def _withdraw(self, job: Job) -> None:
+        """Forget a job that nobody wants any more, unless it runs."""
+        if job.ticket is None or not job.waits or self._jobs.get(job.task.task_id) is not job:
+            return
+        if not job.ticket.begin():
+            self._over(job, None, CancelledError())
+            self._handle(Withdrawn(job.task.task_id))
 
     def _launch(self, attempt: Attempt) -> None:
         job = self._jobs.get(attempt.task.task_id)
@@ -272,7 +285,7 @@ class Driver:
             return
         if job.ticket is not None and not job.ticket.begin():
             self._over(job, None, CancelledError())
-            self._inbox.put(partial(self._handle, Withdrawn(attempt)))
+            self._inbox.put(partial(self._handle, Withdrawn(attempt.task.task_id)))
             return
         job.running, job.declined = attempt, 0
         self.running += 1
@@ -339,7 +352,8 @@ class Driver:
         except Exception:
             logger.exception("What the run cost could not be noted")
         if settle.is_split:  # it is over when its parts are
-            job.is_split = True
+            job.is_split, job.answer, job.original = True, None, None
+            job.call.drop()
             return
         answer = job.answer
         if settle.ending is Ending.EXHAUSTED or answer is None:
@@ -360,8 +374,12 @@ class Driver:
 
         if self._consult is None or job.original is None or self._is_draining:
             answered(None)
-        else:
+            return
+        try:
             self._consult(job, consult, answered)
+        except Exception:
+            logger.exception("The user could not be asked about task %s", job.task.task_id)
+            answered(None)
 
     def _answered(self, job: Job, parts: Future[Any] | None) -> None:
         self._handle(Consulted(job.task.task_id, parts is not None))

@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from parsl.app.errors import wrap_error
 from parsl.executors import HighThroughputExecutor
 from parsl.executors.base import ParslExecutor
 from parsl.providers import LocalProvider
@@ -41,6 +40,7 @@ from .foreign import passed_on
 from .graph import TaskGraph, calling_record
 from .hints import BadHint, read
 from .history import History
+from .naming import user_function
 from .recognisers import Recognisers
 from .shown import Costs, LiveLine, show
 from .splitting import Exhaustion, OnExhausted, Original, Splitter
@@ -243,8 +243,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             args, kwargs = tuple(carried.args), dict(carried.kwargs)
             job.ticket = carried.ticket
         if self._may_split and not isinstance(carried, Chunk):
-            func = func if carried is None else wrap_error(carried.function)
-            job.original = Original(func, dict(resource_specification or {}), args, kwargs)
+            inside = None if carried is None else carried.function
+            job.original = Original(func, dict(resource_specification or {}), call, inside)
         files = intake.input_files(args, kwargs)
         if files:
             job.task = task = task._replace(inputs=tuple(map(intake.name_of, files)))
@@ -346,14 +346,17 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         if original is None or splitter is None:
             answered(None)
             return
-        exhaustion = Exhaustion(
-            consult.task.category,
-            intake.user_function(original.function),
-            original.args,
-            original.kwargs,
-            consult.outcomes,
-            consult.larger,
-        )
+        function = user_function(original.carried or original.function)
+
+        def exhaustion() -> Exhaustion:  # it takes time to unpack arguments
+            return Exhaustion(
+                consult.task.category,
+                function,
+                *original.arguments(),
+                consult.outcomes,
+                consult.larger,
+            )
+
         hook = self.on_exhausted if callable(self.on_exhausted) else job.recogniser.split
         splitter.ask(hook, exhaustion, original, answered)
 

@@ -11,20 +11,19 @@ import contextlib
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from parsl.app.bash import remote_side_bash_executor
-from parsl.app.errors import wrap_error
 from parsl.data_provider.files import File
 
 from parsl_sizer.model import TaskInfo
 
 from .carried import carried_in
-from .hints import NO_HINTS, Hinted, Hints, hints_of, merged, read
+from .hints import NO_HINTS, Hints, hints_of, merged, read
+from .naming import given_function, name_of_function, unwrapped, user_function
 from .recognisers import PLAIN, Recogniser, Recognisers, Seen
 from .recognisers.catalog import claimed_by
 
@@ -35,8 +34,6 @@ LARGE_ARGUMENTS = 64_000
 """Bytes from which arguments, serialised, count as input: below that they explain nothing."""
 
 NOT_INPUTS = frozenset({"stdout", "stderr", "outputs", "parsl_resource_specification"})
-
-_WRAPPER_CODE = wrap_error(len).__code__
 
 
 class Known(NamedTuple):
@@ -143,8 +140,8 @@ def _known_of_carried(function: Callable[..., Any]) -> Known:
 
 
 def _find_out(function: Callable[..., Any]) -> Known:
-    given = _given(function)
-    user = _unwrapped(given)
+    given = given_function(function)
+    user = unwrapped(given)
     name = name_of_function(given)
     framework = claimed_by(user)
     own = user if framework is None else framework.own(user)
@@ -159,78 +156,6 @@ def _find_out(function: Callable[..., Any]) -> Known:
 
 
 _known = lru_cache(maxsize=256)(_find_out)
-
-
-def user_function(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that the user wrote, under everything that Parsl put around it.
-
-    >>> from parsl.app.errors import wrap_error
-    >>> def align(): ...
-    >>> user_function(wrap_error(align)).__name__
-    'align'
-    """
-    return _unwrapped(_given(function))
-
-
-def _given(function: Callable[..., Any]) -> Any:
-    """What was given to Parsl to make an app of."""
-    seen: set[int] = set()
-    candidates: list[Any] = [function]
-    while candidates:
-        candidate = candidates.pop(0)
-        if id(candidate) in seen or not callable(candidate) or len(seen) > 50:
-            continue
-        seen.add(id(candidate))
-        if getattr(candidate, "__code__", None) is _WRAPPER_CODE:
-            return candidate.__wrapped__
-        candidates += _inside(candidate)
-    return function
-
-
-def _inside(candidate: Any) -> list[Any]:
-    """The callables that a wrapper may have around."""
-    inside = [getattr(candidate, "__wrapped__", None)]
-    if isinstance(candidate, partial):
-        inside += [candidate.func, *candidate.args, *candidate.keywords.values()]
-    for cell in getattr(candidate, "__closure__", None) or ():
-        try:
-            inside.append(cell.cell_contents)
-        except ValueError:  # an empty cell
-            continue
-    return [item for item in inside if isinstance(item, (FunctionType, partial))]
-
-
-def _unwrapped(function: Any) -> Callable[..., Any]:
-    """Without the partials that bash apps and users make, and without hints."""
-    while isinstance(function, (partial, Hinted)):
-        function = _inner(function)
-    result: Callable[..., Any] = function
-    return result
-
-
-def _is_bash(function: object) -> bool:
-    is_one = isinstance(function, partial) and function.func is remote_side_bash_executor
-    return is_one and bool(function.args)  # type: ignore[attr-defined]
-
-
-def _inner(function: Any) -> Any:
-    """What is inside of a partial or of hints."""
-    if isinstance(function, Hinted):
-        return function.function
-    return function.args[0] if _is_bash(function) else function.func
-
-
-def name_of_function(function: Any) -> str:
-    """What a callable is called, or what it is. Partials are, if somebody has called them so.
-
-    >>> name_of_function(len), name_of_function(partial(len)), name_of_function(print.__self__)
-    ('len', 'len', 'builtins')
-    """
-    while isinstance(function, (partial, Hinted)):
-        if hasattr(function, "__name__") and not _is_bash(function):
-            break
-        function = _inner(function)
-    return str(getattr(function, "__name__", None) or type(function).__name__)
 
 
 def _code_hash(code: CodeType) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import math
 import os
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, Future, wait
@@ -17,13 +17,15 @@ from typing import Any
 from parsl import Config, DataFlowKernel
 from parsl.executors.base import ParslExecutor
 
-from . import intake
 from .arguments import BadArgument
 from .carried import Carried, Chunk, bearer
 from .executor import SizedExecutor, local_engine
+from .naming import name_of_function, user_function
 
 INTERNAL = "_parsl_internal"
 """The executor that every Parsl has for itself."""
+OF_OTHERS = ("initializer", "initargs", "mp_context", "max_tasks_per_child")
+"""What the pools of the standard library are given and this one cannot be."""
 
 
 class SizedPoolExecutor(Executor):
@@ -35,9 +37,9 @@ class SizedPoolExecutor(Executor):
     Parameters
     ----------
     executor
-        A `SizedExecutor`, or any executor of Parsl's for one to be put around. By default
-        the workers run on this machine. A Parsl of its own is loaded for it, which does not
-        touch one that you have loaded.
+        A number of workers on this machine, by default one per core; or a `SizedExecutor`, or
+        any executor of Parsl's for one to be put around. A Parsl of its own is loaded for it,
+        which does not touch one that you have loaded.
     config
         Instead, a Parsl configuration to load.
     dfk
@@ -57,7 +59,7 @@ class SizedPoolExecutor(Executor):
 
     def __init__(
         self,
-        executor: ParslExecutor | None = None,
+        executor: ParslExecutor | int | None = None,
         *,
         config: Config | None = None,
         dfk: DataFlowKernel | None = None,
@@ -66,6 +68,13 @@ class SizedPoolExecutor(Executor):
         run_dir: str | os.PathLike[str] = "runinfo",
         **options: Any,
     ) -> None:
+        if isinstance(executor, int):  # as in ProcessPoolExecutor(4)
+            executor, max_workers = None, executor
+        if refused := [name for name in OF_OTHERS if name in options]:
+            raise BadArgument(
+                f"{refused[0]!r} is not for a SizedPoolExecutor: its workers are started by Parsl, "
+                "and are replaced when a call runs out of memory. Set up what calls need in them."
+            )
         if sum(given is not None for given in (executor, config, dfk)) > 1:
             raise BadArgument("Give one of an executor, config= and dfk=.")
         if max_workers is not None and max_workers < 1:
@@ -91,7 +100,20 @@ class SizedPoolExecutor(Executor):
         self._is_shut = False
         self._closing = threading.Lock()
         self._resolving = threading.local()
-        atexit.register(self.shutdown)
+        self._pid = os.getpid()
+        _register(self)
+        self._forgotten = weakref.finalize(self, _give_back_later, self._dfk, self._is_owner)
+        self._forgotten.atexit = False
+
+    def __exit__(self, exc_type: type[BaseException] | None, *_: object) -> None:
+        if (
+            self._pid == os.getpid()
+            and exc_type is not None
+            and issubclass(exc_type, KeyboardInterrupt)
+        ):
+            self._abandon()
+        else:
+            self.shutdown()
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Have ``fn(*args, **kwargs)`` called, and return its future.
@@ -132,6 +154,8 @@ class SizedPoolExecutor(Executor):
         `cancel_futures` cancels the calls that were not sent to a worker yet. A Parsl that was
         given as `dfk` goes on.
         """
+        if self._pid != os.getpid():  # a fork has none of its threads
+            return
         with self._lock:
             self._is_shut = True
             pending = list(self._pending)
@@ -144,9 +168,18 @@ class SizedPoolExecutor(Executor):
         else:  # not in a daemon: Python waits for it, and so for the calls, before it leaves
             threading.Thread(target=self._close_when_done, name="parsl_sizer-pool").start()
 
+    def _abandon(self) -> None:
+        """End without waiting for calls: those that run fail."""
+        with self._lock:
+            self._is_shut = True
+            pending = list(self._pending)
+        for future in pending:
+            future.cancel()
+        self._close()
+
     def _send(self, carried: Carried) -> Future[Any]:
         ticket = carried.ticket
-        name = intake.name_of_function(intake.user_function(carried.function))
+        name = name_of_function(user_function(carried.function))
         with self._lock:  # Parsl counts tasks without one
             if self._is_shut:
                 raise RuntimeError("cannot schedule new futures after shutdown")
@@ -165,6 +198,7 @@ class SizedPoolExecutor(Executor):
         return ticket
 
     def _resolve(self, ticket: Any, task: Future[Any]) -> None:
+        before = getattr(self._resolving, "now", False)
         self._resolving.now = True
         try:
             if not ticket.begin():  # cancelled, and then nobody wants to know
@@ -175,7 +209,7 @@ class SizedPoolExecutor(Executor):
             else:
                 ticket.set_exception(error)
         finally:
-            self._resolving.now = False
+            self._resolving.now = before
             self._pending.discard(ticket)
 
     def _results(
@@ -200,12 +234,46 @@ class SizedPoolExecutor(Executor):
         return results()
 
     def _close_when_done(self) -> None:
-        wait(list(self._pending))
-        with self._closing:
+        try:
+            wait(list(self._pending))
             if self._is_owner and not self._dfk.cleanup_called:
                 self._dfk.wait_for_current_tasks()
+        except KeyboardInterrupt:
+            self._abandon()
+            raise
+        self._close()
+
+    def _close(self) -> None:
+        with self._closing:
+            self._forgotten.detach()
+            if self._is_owner and not self._dfk.cleanup_called:
                 self._dfk.cleanup()
-        atexit.unregister(self.shutdown)
+
+
+_pools: weakref.WeakSet[SizedPoolExecutor] = weakref.WeakSet()
+_is_registered = False
+
+
+def _register(pool: SizedPoolExecutor) -> None:
+    """Have a pool shut down before Python leaves, if nobody does that earlier.
+
+    As the standard library's pools do: `atexit` comes when Parsl's own threads are gone.
+    """
+    if not _pools:
+        threading._register_atexit(_leave)  # type: ignore[attr-defined]
+    _pools.add(pool)
+
+
+def _leave() -> None:
+    for pool in list(_pools):
+        if pool._pid == os.getpid():
+            pool.shutdown()
+
+
+def _give_back_later(dfk: DataFlowKernel, is_owner: bool) -> None:
+    """Clean up behind a pool that nobody has any more, in a thread that is not one of its own."""
+    if is_owner and not dfk.cleanup_called:
+        threading.Thread(target=dfk.cleanup, name="parsl_sizer-pool").start()
 
 
 def register_joblib(pool: SizedPoolExecutor | None = None) -> None:

@@ -19,7 +19,10 @@ from parsl.app.errors import RemoteExceptionWrapper, wrap_error
 
 from parsl_sizer.model import Amounts, Outcome, SizerError
 
+from .calls import Call
+from .carried import Carried, bearer, contents
 from .hints import NAMES
+from .naming import name_of_function, user_function
 
 logger = logging.getLogger(__name__)
 
@@ -76,12 +79,26 @@ OnExhausted = Callable[[Exhaustion], Split | None]
 
 
 class Original(NamedTuple):
-    """A call as Parsl made it."""
+    """A call as Parsl made it, or as a pool did: then `carried` is the user's function."""
 
     function: Callable[..., Any]
     specification: dict[str, Any]
-    args: Sequence[Any]
-    kwargs: Mapping[str, Any]
+    call: Call
+    carried: Callable[..., Any] | None = None
+
+    def arguments(self) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """The user's, as they were when the call was made."""
+        args, kwargs = self.call.arguments()
+        return (args, kwargs) if self.carried is None else contents(args[0])
+
+    def again(
+        self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any]]:
+        """A call of another function, or with other arguments, to be made in the same way."""
+        if self.carried is None:
+            return function, args, kwargs
+        name = name_of_function(user_function(function))
+        return bearer(name), (Carried(function, args, kwargs),), {}
 
 
 class BadSplit(SizerError, ValueError):
@@ -91,33 +108,87 @@ class BadSplit(SizerError, ValueError):
 class Splitter:
     """Asks, and sees parts through to one result.
 
-    `submit` is the executor's own, and may be called from any thread.
+    `submit` is the executor's own, and may be called from any thread. Users are asked in one
+    thread and results are combined in another: nobody waits for a user who takes long.
     """
 
     def __init__(self, submit: Callable[..., Future[Any]], warn: Callable[[str], None]) -> None:
         self._submit = submit
         self._warn = warn
-        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._asking = _Worker("parsl_sizer-split")
+        self._combining = _Worker("parsl_sizer-combine")
 
     def ask(
         self,
         hook: OnExhausted,
-        exhaustion: Exhaustion,
+        exhaustion: Callable[[], Exhaustion],
         original: Original,
         tell: Callable[[Future[Any] | None], None],
     ) -> None:
         """Have `tell` called with the future of a task's parts, or None if it has none."""
-        if self._thread is None:
-            # A daemon: a user's function that hangs must not keep Python from leaving.
-            self._thread = threading.Thread(target=self._run, name="parsl_sizer-split", daemon=True)
-            self._thread.start()
-        self._work.put(partial(self._ask, hook, exhaustion, original, tell))
+        self._asking.do(partial(self._ask, hook, exhaustion, original, tell))
 
     def close(self) -> None:
         """Ask nobody any more."""
+        self._asking.close()
+        self._combining.close()
+
+    def _ask(
+        self,
+        hook: OnExhausted,
+        exhaustion: Callable[[], Exhaustion],
+        original: Original,
+        tell: Callable[[Future[Any] | None], None],
+    ) -> None:
+        result = None
+        try:
+            split = checked(hook(exhaustion()))
+            if split is not None:
+                result = _Parts(self, original, split).result
+        except BaseException as error:  # it may even call sys.exit: nobody is to wait for ever
+            why = str(error) if isinstance(error, BadSplit) else f"It raised {error!r:.200}."
+            self._warn(f"on_exhausted failed, and tasks for which it does are not split. {why}")
+        finally:
+            tell(result)
+
+    def combine(self, original: Original, split: Split, results: list[Any]) -> Future[Any]:
+        """The future of the parts' combined results."""
+        hints = original.specification.items()
+        specification = {name: hint for name, hint in hints if name not in OF_THE_WHOLE}
+        combine = split.combine if original.carried else wrap_error(split.combine)
+        function, args, kwargs = original.again(combine, (results,), {})
+        return self._submit(function, specification, *args, **kwargs)
+
+    def start(self, original: Original, part: Part) -> Future[Any]:
+        """The future of one part."""
+        specification = part.kwargs.get(SPECIFICATION) or original.specification
+        kwargs = part.kwargs
+        if original.carried is not None:  # there the user's function has not got such an argument
+            kwargs = {name: value for name, value in kwargs.items() if name != SPECIFICATION}
+        called = original.carried or original.function
+        function, args, kwargs = original.again(called, part.args, kwargs)  # type: ignore[assignment]
+        return self._submit(function, dict(specification), *args, **kwargs)
+
+    def later(self, work: Callable[[], None]) -> None:
+        """Do something in the thread that combines."""
+        self._combining.do(work)
+
+
+class _Worker:
+    """A thread that does one thing after the other."""
+
+    def __init__(self, name: str) -> None:
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        # A daemon: a user's function that hangs must not keep Python from leaving.
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def do(self, work: Callable[[], None]) -> None:
+        self._work.put(work)
+
+    def close(self) -> None:
         self._work.put(None)
-        if self._thread is not None and threading.current_thread() is not self._thread:
+        if threading.current_thread() is not self._thread:
             self._thread.join(timeout=1)
 
     def _run(self) -> None:
@@ -126,41 +197,7 @@ class Splitter:
                 work()
             except Exception:
                 logger.exception("A task could not be split")
-
-    def _ask(
-        self,
-        hook: OnExhausted,
-        exhaustion: Exhaustion,
-        original: Original,
-        tell: Callable[[Future[Any] | None], None],
-    ) -> None:
-        result = None
-        try:
-            split = checked(hook(exhaustion))
-            if split is not None:
-                result = _Parts(self, original, split).result
-        except BaseException as error:  # it may even call sys.exit: nobody is to wait for ever
-            self._warn(
-                f"on_exhausted failed with {error!r:.200}; "
-                "tasks for which it does so are not split."
-            )
-        finally:
-            tell(result)
-
-    def combine(self, original: Original, split: Split, results: list[Any]) -> Future[Any]:
-        """The future of the parts' combined results."""
-        hints = original.specification.items()
-        specification = {name: hint for name, hint in hints if name not in OF_THE_WHOLE}
-        return self._submit(wrap_error(split.combine), specification, results)
-
-    def start(self, original: Original, part: Part) -> Future[Any]:
-        """The future of one part."""
-        specification = part.kwargs.get(SPECIFICATION) or original.specification
-        return self._submit(original.function, dict(specification), *part.args, **part.kwargs)
-
-    def later(self, work: Callable[[], None]) -> None:
-        """Do something in the splitter's thread."""
-        self._work.put(work)
+            del work  # it holds arguments, which may be large
 
 
 class _Parts:
@@ -221,7 +258,7 @@ def checked(split: object) -> Split | None:
         return None
     if not isinstance(split, Split) or not callable(split.combine):
         raise BadSplit(
-            f"on_exhausted has returned {split!r:.200}, which is neither a Split of parts with a "
+            f"on_exhausted has returned {split!r:.100}, which is neither a Split of parts with a "
             "function that combines their results nor None."
         )
     parts = list(split.parts)

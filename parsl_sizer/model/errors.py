@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .outcome import Outcome
+from .task import NO_OPT_OUT, OptOut
 from .units import format_amount
 
 
@@ -21,7 +22,7 @@ class TraceError(SizerError, ValueError):
 
 
 class ResourcesExhausted(SizerError):
-    """A task ran out of a resource even in the largest allocation there is."""
+    """A task ran out of a resource even in the largest allocation that it may have."""
 
     def __init__(self, task_id: int | str, category: str, outcomes: Sequence[Outcome]) -> None:
         self.task_id = task_id
@@ -32,11 +33,20 @@ class ResourcesExhausted(SizerError):
     def __str__(self) -> str:
         attempts = "; ".join(_described(outcome) for outcome in self.outcomes)
         kinds = sorted({kind.value for outcome in self.outcomes for kind in outcome.exhausted})
+        opt_outs = self.outcomes[-1].attempt.task.opt_outs if self.outcomes else NO_OPT_OUT
+        where = "in the largest allocation that any node has"
+        advice = "Give it a larger node, or split its work."
+        if OptOut.FIXED in opt_outs:
+            where, advice = "in what it is fixed to", "State more, or leave 'fixed' out."
+        elif OptOut.NO_RETRY in opt_outs:
+            where, advice = "and must not be tried again (no_retry)", "State what it needs."
         return (
-            f"Task {self.task_id} ({self.category}) ran out of {' and '.join(kinds)} in the "
-            f"largest allocation that any node has: {attempts}. "
-            "Give it a larger node, or split its work."
+            f"Task {self.task_id} ({self.category}) ran out of {' and '.join(kinds)} {where}: "
+            f"{attempts}. {advice}"
         )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
 
 
 def _described(outcome: Outcome) -> str:

@@ -35,9 +35,9 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """A launched attempt was not run, since nobody wants its task any more: forget it."""
+    """Nobody wants a task any more, and it does not run: forget it."""
 
-    attempt: Attempt
+    task_id: int | str
 
 
 @dataclass(frozen=True, slots=True)

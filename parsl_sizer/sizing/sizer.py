@@ -194,8 +194,8 @@ class Sizer:
                 changed = self._start(attempt, name)
             case Ended(outcome):
                 changed = self._end(outcome, actions)
-            case Withdrawn(attempt):
-                changed = self._withdraw(attempt)
+            case Withdrawn(task_id):
+                changed = self._withdraw(task_id)
             case Consulted(task_id, is_split):
                 changed = self._consulted(task_id, is_split, actions)
             case Joined(node):
@@ -248,12 +248,13 @@ class Sizer:
             self._go_on(job, again, outcome.ending, actions)
         return True
 
-    def _withdraw(self, attempt: Attempt) -> bool:
-        if self._job_running(attempt) is None:
+    def _withdraw(self, task_id: int | str) -> bool:
+        job = self._jobs.pop(task_id, None)
+        if job is None:
             return False
-        self._ledger.release(attempt.task.task_id)
-        del self._jobs[attempt.task.task_id]
-        return True
+        if job.running is not None:
+            self._ledger.release(task_id)
+        return True  # one that waits is passed over when it is its turn
 
     def _go_on(
         self, job: _Job, again: Proposal | None, ending: Ending, actions: list[Action]
@@ -385,6 +386,9 @@ class Sizer:
             position = 0
             while position < WINDOW and (waiting := queue.look(position)) is not None:
                 task = waiting.task
+                if task.task_id not in self._jobs:  # it was withdrawn
+                    queue.take(position)
+                    continue
                 news = lessons.get(task.category, 0) > waiting.good_for
                 if (news or waiting.changes != ledger.changes) and not self._size(waiting):
                     queue.take(position)

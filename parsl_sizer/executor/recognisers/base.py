@@ -11,6 +11,8 @@ from parsl_sizer.executor.story import Sizing
 from parsl_sizer.model import NO_OPT_OUT, OptOut
 from parsl_sizer.model.empty import EMPTY
 
+NAMED = 3
+"""So many kinds of calls in one batch are named."""
 _MEMORY_ERROR = re.compile(r"\b_?\w*MemoryError\b|\bstd::bad_alloc\b")
 
 
@@ -78,6 +80,16 @@ def tells_of_memory(text: str) -> bool:
     (True, False)
     """
     return _MEMORY_ERROR.search(text) is not None
+
+
+def together(names: Sequence[str]) -> str:
+    """The category of a batch; more than a few names are not told apart.
+
+    >>> together(["inc"]), together(["a", "b", "c", "d"])
+    ('inc', 'a + b + c + …')
+    """
+    more = ["…"] if len(names) > NAMED else []
+    return " + ".join([*names[:NAMED], *more])
 
 
 def comes_from(thing: object, *packages: str) -> bool:

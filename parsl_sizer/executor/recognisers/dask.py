@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .base import Recogniser, Seen, tells_of_memory
-
-NAMED = 3
-"""So many kinds of tasks in one batch are named; more are not told apart."""
+from .base import Recogniser, Seen, tells_of_memory, together
 
 
 class Dask(Recogniser):
@@ -28,8 +25,7 @@ class Dask(Recogniser):
         if len(batch) == 1:
             return Seen(key_split(batch[0][0]))
         prefixes = sorted({key_split(task[0]) for task in batch})
-        more = ["…"] if len(prefixes) > NAMED else []
-        return Seen(" + ".join(prefixes[:NAMED] + more), {"calls": float(len(batch))})
+        return Seen(together(prefixes), {"calls": float(len(batch))})
 
     def error_in(self, value: object) -> BaseException | None:
         """What a task raised, which dask's own `get` functions give back as a result."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
-from .base import Recogniser, Seen
+from parsl_sizer.executor.naming import name_of_function, unwrapped
+
+from .base import Recogniser, Seen, together
 
 
 class Joblib(Recogniser):
@@ -17,16 +18,14 @@ class Joblib(Recogniser):
         kind = type(function)
         return kind.__name__ == "BatchedCalls" and kind.__module__ == "joblib.parallel"
 
+    @staticmethod
+    def own(function: Callable[..., Any]) -> Callable[..., Any]:
+        return unwrapped(function.items[0][0])  # type: ignore[attr-defined]
+
     def see(
         self, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Seen | None:
         calls = function.items  # type: ignore[attr-defined]
-        names = sorted({_name(call[0]) for call in calls})
+        names = sorted({name_of_function(call[0]) for call in calls})
         features = {"calls": float(len(calls))} if len(calls) > 1 else {}
-        return Seen(" + ".join(names), features)
-
-
-def _name(function: Any) -> str:
-    while isinstance(function, partial):
-        function = function.func
-    return str(getattr(function, "__name__", None) or type(function).__name__)
+        return Seen(together(names), features)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import subprocess
 import sys
 import textwrap
 import threading
 import weakref
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import parsl
 import pytest
 import sizer_pool as calls
 from parsl import Config
 from parsl.data_provider.files import File
-from parsl.executors import ThreadPoolExecutor
+from parsl.executors import HighThroughputExecutor, ThreadPoolExecutor
+from parsl.launchers import SrunLauncher
+from parsl.providers import LocalProvider
 from sizer_runs import htex, nothing_left, running, sized, wait_until
 
 from parsl_sizer import (
@@ -61,7 +66,6 @@ def test_a_category_is_the_name_of_the_users_function(pool: SizedPoolExecutor) -
         "plus": pool.submit(calls.Box(1).plus, 2),
         "Box": pool.submit(calls.Box(1), 2),
         "len": pool.submit(len, "abc"),
-        "<lambda>": pool.submit(lambda: 1),
         "chosen": pool.submit(with_hints(calls.double, category="chosen"), 1),
     }
     for category, future in submitted.items():
@@ -215,6 +219,7 @@ def test_threads_make_calls_too(tmp_path: Path) -> None:
         ({"config": Config(), "executor": ThreadPoolExecutor()}, "Give one of"),
         ({"config": Config(), "node": "cores=2"}, "'node' can only be given"),
         ({"config": Config(), "executors": ["none"]}, "There is no executor 'none'"),
+        ({"initializer": print}, "'initializer' is not for a SizedPoolExecutor"),
     ],
 )
 def test_arguments_that_cannot_be_are_refused(arguments: dict, told: str) -> None:
@@ -256,17 +261,142 @@ SCRIPT = """
 """
 
 
+@contextmanager
+def started(script: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    path = folder / "script.py"
+    path.write_text(textwrap.dedent(script))
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, path.name], cwd=folder, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def printed_by(script: str, folder: Path) -> str:
+    """What a script prints that ends well and says nothing else."""
+    with nothing_left(), started(script, folder) as process:
+        printed, told = process.communicate(timeout=LIMIT_S)
+    assert (told, process.returncode) == ("", 0)
+    return printed.strip()
+
+
 def test_a_script_works_as_with_processes_and_leaves_without_a_shutdown(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(textwrap.dedent(SCRIPT))
+    assert printed_by(SCRIPT, tmp_path).split("\n") == ["True", "True", "Point(x=3.0)"]
+
+
+def test_a_number_is_that_of_workers(tmp_path: Path) -> None:
+    with nothing_left(), SizedPoolExecutor(1, run_dir=tmp_path, report=False) as pool:
+        assert pool._max_workers == 1
+        assert pool.submit(calls.double, 2).result(LIMIT_S) == 4
+
+
+def test_parts_and_what_combines_them_cross_as_the_call_does(tmp_path: Path) -> None:
+    """With hints of their own, and with what only a script knows."""
+    script = """
+        import time
+        from parsl_sizer import Part, SizedPoolExecutor, Split, with_hints
+
+
+        class Found:
+            def __init__(self, number):
+                self.number = number
+
+
+        def find(number, mb):
+            held = bytearray(b"x") * (mb * 1_000_000)
+            time.sleep(1 if mb > 100 else 0)
+            return Found(number)
+
+
+        def first(results):
+            return results[0]
+
+
+        def halves(exhaustion):
+            hints = {"memory": 300}
+            return Split([Part(1, 10, parsl_resource_specification=hints), Part(2, 10)], first)
+
+
+        if __name__ == "__main__":
+            with SizedPoolExecutor(1, report=False, on_exhausted=halves) as pool:
+                hog = with_hints(find, memory=200, fixed=True)
+                found = pool.submit(hog, 0, 400).result()
+                print(isinstance(found, Found), found.number)
+    """
+    assert printed_by(script, tmp_path) == "True 1"
+
+
+def test_what_is_cancelled_does_not_wait_for_a_node(tmp_path: Path) -> None:
+    elsewhere = SrunLauncher()  # on this machine there would be a node
+    provider = LocalProvider(init_blocks=0, min_blocks=0, max_blocks=0, launcher=elsewhere)
+    none = HighThroughputExecutor(label="none", address="127.0.0.1", provider=provider)
     with nothing_left():
-        done = subprocess.run(
-            [sys.executable, script.name],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=LIMIT_S,
-            check=False,
-        )
-    assert (done.stdout.split("\n"), done.stderr) == (["True", "True", "Point(x=3.0)", ""], "")
-    assert done.returncode == 0
+        pool = SizedPoolExecutor(none, run_dir=tmp_path, report=False)
+        futures = [pool.submit(calls.double, number) for number in range(3)]
+        wait_until(lambda: len(pool._dfk.executors["none"]._driver) == 3, "the calls")
+        over = threading.Thread(target=pool.shutdown, kwargs={"cancel_futures": True})
+        over.start()
+        over.join(LIMIT_S)
+        assert not over.is_alive()
+        assert all(future.cancelled() for future in futures)
+
+
+def test_a_program_that_just_ends_waits_for_calls_that_parsl_retries(tmp_path: Path) -> None:
+    script = """
+        import time
+        from parsl import Config
+        from parsl_sizer import SizedExecutor, SizedPoolExecutor
+        from parsl_sizer.executor.executor import local_engine
+
+
+        def fail():
+            time.sleep(1)
+            raise ValueError("each time")
+
+
+        if __name__ == "__main__":
+            sized = SizedExecutor(local_engine(1), report=False)
+            config = Config(executors=[sized], retries=1, initialize_logging=False)
+            pool = SizedPoolExecutor(config=config)
+            pool.submit(int).result()
+            pool.submit(fail).add_done_callback(lambda done: print(done.exception(), flush=True))
+    """
+    assert printed_by(script, tmp_path) == "each time"
+
+
+def test_a_fork_may_leave_and_the_pool_goes_on(tmp_path: Path) -> None:
+    script = """
+        import os
+        import sys
+        from parsl_sizer import SizedPoolExecutor
+
+        if __name__ == "__main__":
+            with SizedPoolExecutor(1, report=False) as pool:
+                pool.submit(int).result()
+                child = os.fork()
+                if not child:
+                    sys.exit(7)
+                print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), pool.submit(int).result())
+    """
+    with nothing_left(), started(script, tmp_path) as process:
+        printed, _ = process.communicate(timeout=LIMIT_S)  # Work Queue's binding may complain
+    assert (printed, process.returncode) == ("7 0\n", 0)
+
+
+def test_an_interrupt_ends_calls_that_run_and_leaves_no_process(tmp_path: Path) -> None:
+    script = """
+        import time
+        from parsl_sizer import SizedPoolExecutor
+
+        if __name__ == "__main__":
+            with SizedPoolExecutor(1, report=False) as pool:
+                pool.submit(int).result()
+                pool.submit(time.sleep, 3000)
+                print("it runs", flush=True)
+                time.sleep(3000)
+    """
+    with nothing_left(), started(script, tmp_path) as process:
+        assert process.stdout.readline() == "it runs\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(LIMIT_S) != 0

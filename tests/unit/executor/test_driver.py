@@ -91,7 +91,7 @@ class Bench:
         task = TaskInfo(self.count, "align", requested={Kind.MEMORY: memory})
         job = Job(task, Call(len, ("abc",), {}, "inline", {}, "ledger"), SizedFuture(self.count))
         job.ticket = ticket
-        job.original = Original(len, {}, ("abc",), {})
+        job.original = Original(len, {}, job.call)
         self.driver.submit(job)
         return job.future
 

@@ -15,6 +15,7 @@ from parsl.data_provider.http import HTTPInTaskStaging
 
 from parsl_sizer.executor import intake
 from parsl_sizer.executor.hints import BadHint, sized
+from parsl_sizer.executor.naming import user_function
 from parsl_sizer.executor.recognisers import Recognisers
 from parsl_sizer.model import Kind
 
@@ -76,8 +77,6 @@ def named(name: str, function: Any) -> Any:
         (staged(staged(wrap_error(align))), "align"),
         (bash_app_function(script), "script"),
         (staged(bash_app_function(script)), "script"),
-        (wrap_error(lambda: 0), "<lambda>"),
-        (lambda: 0, "<lambda>"),
         (wrap_error(Model()), "Model"),
         (wrap_error(Model().method), "method"),
         (Model(), "Model"),
@@ -90,13 +89,21 @@ def test_the_name_is_that_of_the_users_function(function: Any, name: str) -> Non
     assert task.submitted_at == 5.0
 
 
+def test_lambdas_are_told_apart_by_where_they_are() -> None:
+    one = wrap_error(lambda: 0)
+    other = wrap_error(lambda: 1)
+    names = [arrival(1, made, ((), {}), {}, now=0.0).task.category for made in (one, other)]
+    assert names[0] != names[1]
+    assert all(name.startswith("<lambda> in test_intake.py, line ") for name in names)
+
+
 def test_functions_that_wrap_each_other_in_a_circle_are_no_trap() -> None:
     def one() -> None: ...
 
     def two() -> None: ...
 
     one.__wrapped__, two.__wrapped__ = two, one
-    assert intake.user_function(one) is one
+    assert user_function(one) is one
 
 
 def test_the_code_is_known_by_its_hash() -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
@@ -11,6 +14,7 @@ import pytest
 from parsl.app.errors import RemoteExceptionWrapper, wrap_error
 
 from parsl_sizer import Exhaustion, Part, Split
+from parsl_sizer.executor.calls import Call
 from parsl_sizer.executor.splitting import BadSplit, Original, Splitter, checked
 
 LIMIT_S = 20.0
@@ -19,6 +23,20 @@ SPECIFICATION = "parsl_resource_specification"
 
 def total(numbers: list[int], scale: int = 1, **_: Any) -> int:
     return scale * sum(numbers)
+
+
+def made(
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    specification: dict[str, Any] | None = None,
+) -> Original:
+    function = wrap_error(total)
+    call = Call(function, args, kwargs or {}, "inline", {}, "ledger")
+    return Original(function, specification or {}, call)
+
+
+def ran_out(original: Original) -> Exhaustion:
+    return Exhaustion("total", total, *original.arguments(), (), None)
 
 
 class Pool:
@@ -64,20 +82,20 @@ class Bench:
         specification: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> Future[Any] | None:
-        original = Original(wrap_error(total), specification or {}, ([1, 2, 3, 4],), kwargs)
-        exhaustion = Exhaustion("total", total, original.args, kwargs, (), None)
+        original = made(([1, 2, 3, 4],), kwargs, specification)
         told: Future[Any] = Future()
-        self.splitter.ask(hook, exhaustion, original, told.set_result)
+        self.splitter.ask(hook, lambda: ran_out(original), original, told.set_result)
         answer: Future[Any] | None = told.result(LIMIT_S)
         return answer
 
 
 @pytest.fixture
 def bench() -> Iterator[Bench]:
-    made = Bench()
-    yield made
-    made.splitter.close()
-    assert "parsl_sizer-split" not in {thread.name for thread in threading.enumerate()}
+    bench = Bench()
+    yield bench
+    bench.splitter.close()
+    left = {thread.name for thread in threading.enumerate()}
+    assert not left & {"parsl_sizer-split", "parsl_sizer-combine"}
 
 
 def halves(exhaustion: Exhaustion) -> Split:
@@ -164,7 +182,7 @@ def test_an_answer_that_is_none_splits_nothing_and_is_told_of(bench: Bench, answ
     assert bench.ask(lambda exhaustion: answer) is None
     assert not bench.pool.tasks
     [warning] = bench.warnings
-    assert warning.startswith("on_exhausted failed with ")
+    assert warning.startswith("on_exhausted failed, and tasks for which it does are not split. ")
     with pytest.raises((BadSplit, TypeError)):
         checked(answer)
 
@@ -248,9 +266,8 @@ def test_nobody_is_asked_after_the_end(bench: Bench) -> None:
     assert bench.ask(halves) is not None
     bench.splitter.close()
     told: list[Any] = []
-    original = Original(wrap_error(total), {}, ([1, 2],), {})
-    exhaustion = Exhaustion("total", total, ([1, 2],), {}, (), None)
-    bench.splitter.ask(halves, exhaustion, original, told.append)
+    original = made(([1, 2],))
+    bench.splitter.ask(halves, lambda: ran_out(original), original, told.append)
     bench.pool.run(0)
     bench.pool.run(1)
     assert told == []
@@ -258,19 +275,60 @@ def test_nobody_is_asked_after_the_end(bench: Bench) -> None:
 
 
 def test_a_function_that_hangs_does_not_keep_the_end_waiting() -> None:
-    made, goes_on = Bench(), threading.Event()
+    bench, goes_on = Bench(), threading.Event()
     entered = threading.Event()
 
     def hook(exhaustion: Exhaustion) -> None:
         entered.set()
         goes_on.wait(LIMIT_S)
 
-    original = Original(wrap_error(total), {}, ([1, 2],), {})
-    exhaustion = Exhaustion("total", total, ([1, 2],), {}, (), None)
+    original = made(([1, 2],))
     told = threading.Event()
-    made.splitter.ask(hook, exhaustion, original, lambda parts: told.set())
+    bench.splitter.ask(hook, lambda: ran_out(original), original, lambda parts: told.set())
     assert entered.wait(LIMIT_S)
-    made.splitter.close()
+    bench.splitter.close()
     assert not told.is_set()
     goes_on.set()
     assert told.wait(LIMIT_S)
+
+
+def test_who_takes_long_to_answer_holds_up_nobody_whose_parts_are_done(bench: Bench) -> None:
+    result = bench.ask(halves)
+    assert result is not None
+    entered, goes_on = threading.Event(), threading.Event()
+
+    def slow(exhaustion: Exhaustion) -> None:
+        entered.set()
+        goes_on.wait(LIMIT_S)
+
+    original = made(([5],))
+    bench.splitter.ask(slow, lambda: ran_out(original), original, lambda parts: None)
+    assert entered.wait(LIMIT_S)
+    for number in range(3):
+        bench.pool.run(number)
+    assert result.result(LIMIT_S) == 10
+    goes_on.set()
+
+
+def test_arguments_are_those_of_the_call_whatever_became_of_them() -> None:
+    numbers = [1, 2]
+    original = made((numbers,))
+    original.call.pack()
+    numbers.clear()
+    assert original.arguments() == (([1, 2],), {})
+
+
+def test_nothing_is_held_of_what_was_asked_about(bench: Bench) -> None:
+    class Large:
+        pass
+
+    large = Large()
+    gone = weakref.ref(large)
+    bench.splitter.ask(
+        lambda exhaustion: None, lambda: ran_out(made(())), made((large,)), lambda parts: None
+    )
+    del large
+    until = time.monotonic() + LIMIT_S
+    while gone() is not None and time.monotonic() < until:
+        gc.collect()
+    assert gone() is None

@@ -165,12 +165,20 @@ class TestEndings:
     def test_a_task_that_nobody_wants_is_forgotten_and_leaves_its_room(self) -> None:
         driver = Driver(lambda task: {MEMORY: 16 * GB}, NODE)
         driver.submit("t", "next")
-        withdrawn = Withdrawn(driver.running["t"])
+        withdrawn = Withdrawn("t")
         [action] = driver.post(withdrawn)
         assert isinstance(action, Launch)
         assert action.attempt.task.task_id == "next"
         assert driver.post(withdrawn) == []
         assert (driver.settled, driver.strategy.learned, len(driver.sizer)) == ([], [], 1)
+
+    def test_a_task_that_waits_and_that_nobody_wants_is_passed_over(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 16 * GB}, NODE)
+        driver.submit("t", "unwanted", "next")
+        assert driver.post(Withdrawn("unwanted")) == []
+        driver.end("t")
+        assert list(driver.running) == ["next"]
+        assert len(driver.sizer) == 1
 
     def test_an_exhausted_task_gets_more_of_what_ran_out_and_of_nothing_else(self) -> None:
         driver = Driver(lambda task: {CORES: 1.0, MEMORY: GB}, NODE)
