@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from parsl_sizer import Kind, Outcome
+from sizer_runs import most_given_out
+
+from parsl_sizer import Outcome
 from parsl_sizer.archive.open import open_archive
 from parsl_sizer.model import Ending
 
@@ -38,12 +40,4 @@ class Run:
 
     def most_given_out(self) -> float:
         """The largest sum of the memory of attempts that ran at the same time."""
-        outcomes = self.outcomes
-        return max(
-            sum(
-                other.attempt.allocation[Kind.MEMORY]
-                for other in outcomes
-                if other.attempt.launched_at <= outcome.attempt.launched_at < other.ended_at
-            )
-            for outcome in outcomes
-        )
+        return most_given_out(self.outcomes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ pytest.importorskip("colmena", reason="Colmena is not installed here")
 import colmena_methods as methods
 from colmena_runs import campaign, recorded
 from colmena_thinker import GENERATIONS, TOPICS, Search, size
-from sizer_runs import LIMIT_S, htex, sized
+from sizer_runs import LIMIT_S, htex, most_given_out, sized
 
-from parsl_sizer.model import Ending, Kind, Outcome
+from parsl_sizer.model import Ending
 
 NODE = 250e6
 """Two of the largest at once would not fit."""
@@ -29,19 +28,6 @@ def searched(executor: Any, folder: Path, *, tags: bool = False) -> Search:
         thinker.join(LIMIT_S)
         assert not thinker.is_alive()
     return thinker
-
-
-def most_at_once(outcomes: Sequence[Outcome]) -> float:
-    """The most memory that tasks were given at one time."""
-    changes = []
-    for outcome in outcomes:
-        amount = outcome.attempt.allocation[Kind.MEMORY]
-        changes += [(outcome.attempt.launched_at, amount), (outcome.ended_at, -amount)]
-    now = most = 0.0
-    for _, change in sorted(changes):  # at one time, what ends comes first
-        now += change
-        most = max(most, now)
-    return most
 
 
 @pytest.mark.parametrize("tags", [False, True], ids=["untagged", "tagged"])
@@ -89,7 +75,7 @@ def test_the_same_results_and_every_task_is_known_for_what_it_is(
         if "infer" not in task.command
     )
     assert found == expected
-    assert most_at_once(outcomes) <= NODE
+    assert most_given_out(outcomes) <= NODE
     assert not (tmp_path / "sized" / "warnings.txt").read_text()
 
 

@@ -17,7 +17,7 @@ from parsl import Config
 from parsl.executors import HighThroughputExecutor
 from parsl.providers import LocalProvider
 
-from parsl_sizer import SizedExecutor
+from parsl_sizer import Kind, Outcome, SizedExecutor
 
 MARK = "PARSL_SIZER_TEST_RUN"
 LIMIT_S = 100.0
@@ -182,3 +182,25 @@ def sized(inner: Any = None, *, node: str = "cores=2,memory=2GB", **options: Any
         htex() if inner is None else inner,
         **{"node": node, "kinds": ["memory"], "report": False, **options},
     )
+
+
+ON_THE_WAY_S = 0.05
+"""So long a report may be on its way; tasks that are looked at run for longer."""
+
+
+def most_given_out(outcomes: Sequence[Outcome]) -> float:
+    """The most memory that was given to attempts which ran at one time.
+
+    Those that are launched may wait in the engine for a worker: an attempt ran for as long as
+    it says, until it was heard of.
+    """
+    changes = []
+    for outcome in outcomes:
+        amount = outcome.attempt.allocation.get(Kind.MEMORY, 0.0)
+        began = max(outcome.attempt.launched_at, outcome.ended_at - outcome.usage.wall_s)
+        changes += [(began, amount), (max(began, outcome.ended_at - ON_THE_WAY_S), -amount)]
+    now = most = 0.0
+    for _, change in sorted(changes):  # at one time, what ends comes first
+        now += change
+        most = max(most, now)
+    return most
