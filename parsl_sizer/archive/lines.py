@@ -180,7 +180,7 @@ class _Reader:
             return None
         if not isinstance(value, str) or len(value) > TEXT or (needed and not value):
             raise BadLine(f"{key} is {_shown(value)}, where a text of at most {TEXT:,} letters is")
-        return value
+        return value or None  # an empty one says nothing
 
     def name(self, key: str) -> int | str:
         value = self._found.get(key)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from parsl_sizer.archive.base import Entry
@@ -66,6 +66,7 @@ def test_a_line_without_an_end_is_refused() -> None:
 
 
 @given(st.dictionaries(st.sampled_from([*VALID, "other"]), JSON))
+@example({"host": "", "node": ""})
 def test_whatever_comes_in_is_an_entry_or_a_clear_fault(change: dict[str, Any]) -> None:
     try:
         entry = entry_of(json.dumps(VALID | change))
