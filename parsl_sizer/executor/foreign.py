@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
+from parsl.executors.errors import InvalidResourceSpecification
+
 from parsl_sizer.engines import Engine
 
 from .hints import NAMES, BadHint, is_number
@@ -27,6 +29,17 @@ ELSEWHERE = frozenset(
 NUMBERS = frozenset({"priority", "running_time_min"})
 
 
+class UnknownWord(BadHint, InvalidResourceSpecification):
+    """A word that nobody knows: to programs that catch Parsl's own refusal it is that."""
+
+    def __init__(self, words: set[str], text: str) -> None:
+        InvalidResourceSpecification.__init__(self, words, text)
+        self.args = (words, text)
+
+    def __str__(self) -> str:
+        return str(self.args[1])
+
+
 def passed_on(
     given: Mapping[str, object], engine: Engine, warn: Callable[[str], None]
 ) -> Mapping[str, object]:
@@ -35,7 +48,8 @@ def passed_on(
         return given
     if unknown := [word for word in given if word not in ELSEWHERE and word not in engine.takes]:
         known = ", ".join((*NAMES, *sorted(engine.takes)))
-        raise BadHint(f"{unknown[0]!r} is no word that is known here; there are {known}.")
+        text = f"{unknown[0]!r} is no word that is known here; there are {known}."
+        raise UnknownWord(set(unknown), text)
     nodes = given.get("num_nodes")
     if is_number(nodes) and nodes > 1:
         raise BadHint(
