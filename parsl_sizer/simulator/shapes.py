@@ -1,8 +1,8 @@
 """The shapes of five well-known scientific workflows: which steps there are, and in what order.
 
-How many tasks each step has, and about how long one takes, are those of the workflows that
-G. Juve et al. describe ("Characterizing and Profiling Scientific Workflows", FGCS 2013), as
-far as a round number of tasks lets them.
+The steps and their order are those of the workflows that G. Juve et al. describe
+("Characterizing and Profiling Scientific Workflows", FGCS 2013). How many tasks each step has,
+and how long one takes, are round figures in their proportions, not checked against the paper.
 """
 
 from __future__ import annotations
