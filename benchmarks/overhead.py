@@ -4,7 +4,8 @@ One Parsl with its default logging has two HTEX of 2 workers, one plain and one 
 gives tasks to them in turns, one wave at a time: the speed of a machine that others use too
 changes within seconds. Ratios are medians over the pairs of waves. `--memory` measures how
 much 10^5 tasks, their futures kept, grow the submitting process instead, plain and sized
-each in a process of its own: it takes minutes.
+each in a process of its own: it takes minutes. With `--alone` every sized task is sent to a
+worker for itself, as longer ones are.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from printing import described, machine, table, verdict
 from rich.table import Table
 
 from parsl_sizer import SizedExecutor
+from parsl_sizer import sized as hinted
 from parsl_sizer.cli.output import console, print_json, progress
 
 PLAIN = "plain"
@@ -55,6 +57,12 @@ def plain_noop() -> None:
 
 @python_app(executors=["sized"])
 def sized_noop() -> None:
+    return None
+
+
+@python_app(executors=["sized"])
+@hinted(alone=True)
+def alone_noop() -> None:
     return None
 
 
@@ -115,17 +123,18 @@ def timed(app: Callable[[], Any], tasks: int) -> Figures:
     return Figures(tasks / wall_s, 1e6 * cpu_s / tasks, 1e3 * median(latencies))
 
 
-def pairs(mode: str, count: int, tasks: int) -> list[tuple[Figures, Figures]]:
+def pairs(mode: str, count: int, tasks: int, *, alone: bool) -> list[tuple[Figures, Figures]]:
     """Waves of plain and of sized tasks in turns, every other pair the other way round."""
     made = []
+    ours = alone_noop if alone else sized_noop
     with loaded(htex(PLAIN), sized(mode)), progress(f"waves, {mode}", 2 * count) as advance:
         for number in range(count):
             found = {}
-            apps = (plain_noop, sized_noop)
+            apps = (plain_noop, ours)
             for app in apps[:: -1 if number % 2 else 1]:
                 found[app] = timed(app, tasks)
                 advance(1)
-            made.append((found[plain_noop], found[sized_noop]))
+            made.append((found[plain_noop], found[ours]))
     return made
 
 
@@ -152,6 +161,7 @@ def in_a_process(mode: str, asked: argparse.Namespace) -> Any:
     command = [sys.executable, __file__, "--one", mode, "--tasks", str(asked.tasks)]
     command += ["--pairs", str(asked.pairs), "--wave", str(asked.wave)]
     command += ["--memory"] if asked.memory else []
+    command += ["--alone"] if asked.alone else []
     # Parsl looks for its own programs there.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ended = subprocess.run(
@@ -233,6 +243,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=10, help="of waves")
     parser.add_argument("--tasks", type=int, help="per wave: 2,000; 100,000 in all with --memory")
     parser.add_argument("--memory", action="store_true", help="measure memory, and nothing else")
+    parser.add_argument("--alone", action="store_true", help="send each sized task for itself")
     parser.add_argument("--wave", type=int, default=1000, help="tasks at a time, with --memory")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one", choices=(PLAIN, *SIZED), help=argparse.SUPPRESS)
@@ -246,7 +257,7 @@ def measure(asked: argparse.Namespace) -> None:
     if asked.memory:
         print(json.dumps(growth_mb(asked.one, asked.tasks, asked.wave)))
     else:
-        found = pairs(asked.one, asked.pairs, asked.tasks)
+        found = pairs(asked.one, asked.pairs, asked.tasks, alone=asked.alone)
         print(json.dumps([[asdict(plain), asdict(sized)] for plain, sized in found]))
 
 

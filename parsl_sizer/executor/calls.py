@@ -77,15 +77,20 @@ class Call:
 
         `declined` is how often nodes have said that this attempt should be tried elsewhere.
         """
-        order = self._order(engine, attempt, declined)
+        order = self.order(engine, attempt, declined)
         specification = engine.specification(attempt.allocation, self.given, capacity)
         if self.packed is not None:
-            buffer = pack_buffers(list(self.packed))
-            return engine.submit_packed(specification, order, buffer)
+            return engine.submit_packed(specification, order, self.buffer())
         wrapped = travel.wrapped(self.function)
         return engine.inner.submit(wrapped, specification, Plain(order), *self.args, **self.kwargs)  # type: ignore[no-any-return]
 
-    def _order(self, engine: Engine, attempt: Attempt, declined: int) -> dict[str, object]:
+    def buffer(self) -> bytes:
+        """What crosses the worker, of a call that is packed."""
+        assert self.packed is not None
+        return bytes(pack_buffers(list(self.packed)))
+
+    def order(self, engine: Engine, attempt: Attempt, declined: int = 0) -> dict[str, object]:
+        """What the monitor is told about this attempt."""
         limits = {kind.value: amount for kind, amount in attempt.allocation.items()}
         task = attempt.task
         claim: dict[str, object] | None = None

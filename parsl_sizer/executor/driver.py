@@ -30,11 +30,13 @@ from parsl_sizer.model import (
     Kind,
     Node,
     Outcome,
+    Resources,
     ResourcesExhausted,
     SizerError,
     TaskInfo,
 )
 from parsl_sizer.sizing import (
+    Action,
     Consult,
     Consulted,
     Ended,
@@ -50,6 +52,7 @@ from parsl_sizer.sizing import (
 )
 
 from . import ending
+from .bundles import ENOUGH, Bundle, Bundler
 from .calls import Call
 from .carried import Ticket
 from .recognisers import PLAIN, Recogniser
@@ -119,6 +122,9 @@ class Driver:
         self._consult = consult
         self._engine = engine
         self._inner = engine.inner
+        self._bundler = Bundler(engine)
+        self._calls = 0  # that are with the engine
+        self._slots = 0
         self._observe = observe
         self._record = record
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -246,7 +252,14 @@ class Driver:
             self._fail_everything(reason)
 
     def _handle(self, event: Event) -> None:
-        for action in self._sizer.handle(event, self.now()):
+        self._act(self._sizer.handle(event, self.now()))
+
+    def _note(self, event: Event) -> None:
+        """The same, and launch nothing yet."""
+        self._act(self._sizer.note(event))
+
+    def _act(self, actions: Sequence[Action]) -> None:
+        for action in actions:
             if isinstance(action, Launch):
                 self._launch(action.attempt)
             elif isinstance(action, Settle):
@@ -291,22 +304,70 @@ class Driver:
         self.running += 1
         self.held += attempt.allocation.get(Kind.MEMORY, 0.0)
         self.retries += attempt.number > 1
-        self._send(job, attempt)
+        if self._has_enough() and self._bundler.may_join(job.call, attempt):
+            self._send_bundle(self._bundler.add(self._alone(job, attempt)))
+        else:
+            self._send(job, attempt)
+
+    def _has_enough(self) -> bool:
+        """Whether the engine has work at hand, so that more may wait for company."""
+        return 0 < ENOUGH * self._slots <= self._calls
+
+    def _alone(self, job: Job, attempt: Attempt) -> Bundle:
+        specification = self._engine.specification(
+            attempt.allocation, job.call.given, self._capacity(attempt)
+        )
+        order = job.call.order(self._engine, attempt)
+        return Bundle(specification, order, [attempt], [job.call.buffer()])
+
+    def _capacity(self, attempt: Attempt) -> Resources | None:
+        node = self._nodes.get(attempt.node or "")
+        return node.capacity if node else None
 
     def _send(self, job: Job, attempt: Attempt) -> None:
+        launch = partial(job.call.launch, self._engine, attempt, self._capacity(attempt))
+        future = self._called(partial(launch, declined=job.declined))
+        future.add_done_callback(
+            lambda done: self._inbox.put(partial(self._came_back, attempt, done))
+        )
+
+    def _send_bundle(self, bundle: Bundle | None) -> None:
+        if bundle is not None:
+            future = self._called(partial(bundle.send, self._engine))
+            future.add_done_callback(
+                lambda done: self._inbox.put(partial(self._all_came_back, bundle, done))
+            )
+
+    def _called(self, call: Callable[[], Future[Any]]) -> Future[Any]:
+        """The future of a call of the inner executor's; a failed one if it takes none."""
+        self._calls += 1
         try:
-            node = self._nodes.get(attempt.node or "")
-            capacity = node.capacity if node else None
-            future = job.call.launch(self._engine, attempt, capacity, declined=job.declined)
+            return call()
         except Exception as error:
-            future = Future()
-            future.set_exception(self._bad_state() or error)
-        future.add_done_callback(partial(self._came_back, attempt))
+            failed: Future[Any] = Future()
+            failed.set_exception(self._bad_state() or error)
+            return failed
 
     def _came_back(self, attempt: Attempt, future: Future[Any]) -> None:
-        self._inbox.put(partial(self._ended, attempt, future))
+        self._calls -= 1
+        self._ended(attempt, future, self._handle)
+        self._send_what_waits()
 
-    def _ended(self, attempt: Attempt, future: Future[Any]) -> None:
+    def _all_came_back(self, bundle: Bundle, future: Future[Any]) -> None:
+        """What all of them set free is there before anything is launched."""
+        self._calls -= 1
+        for attempt, answer in zip(bundle.attempts, bundle.answers(future), strict=True):
+            self._ended(attempt, answer, self._note)
+        self._handle(Tick())
+        self._send_what_waits()
+
+    def _send_what_waits(self) -> None:
+        if self._bundler.open is not None and not self._has_enough():
+            self._send_bundle(self._bundler.close())
+
+    def _ended(
+        self, attempt: Attempt, future: Future[Any] | ending.Sent, tell: Callable[[Event], None]
+    ) -> None:
         job = self._jobs.get(attempt.task.task_id)
         if job is None or job.running is not attempt:
             return
@@ -326,11 +387,14 @@ class Driver:
         if answer.declined:
             self._over(job, None, ShutDown(TOO_LATE))
             return
+        self._bundler.took(attempt.task.category, answer.outcome.usage.wall_s)
         if self._record is not None:
             self._record(answer.outcome)
-        self._handle(Ended(answer.outcome))
+        tell(Ended(answer.outcome))
 
-    def _read(self, future: Future[Any], attempt: Attempt, recogniser: Recogniser) -> ending.Answer:
+    def _read(
+        self, future: Future[Any] | ending.Sent, attempt: Attempt, recogniser: Recogniser
+    ) -> ending.Answer:
         """What came of an attempt; no report, whatever is in it, ends the loop."""
         try:
             return ending.read(future, attempt, self._engine, self.now(), recogniser)
@@ -412,6 +476,7 @@ class Driver:
                 logger.info("Node %s has %s", name, node.capacity)
                 self._nodes[name] = node
                 self._handle(Joined(node))
+        self._slots = sum(node.slots for node in self._nodes.values())
 
     def _look_at(self, nodes: Sequence[Node] | None) -> None:
         """Take note of the nodes, if the engine could say; and ask one that has not said yet."""
@@ -437,6 +502,7 @@ class Driver:
             for job in [job for job in self._jobs.values() if job.waits]:
                 self._over(job, None, bad)
         self._handle(Tick())
+        self._send_what_waits()
 
     def _bad_state(self) -> BadStateException | None:
         """Why the inner executor cannot run anything any more, if that is so."""
@@ -452,6 +518,10 @@ class Driver:
 
     def _drain(self) -> None:
         self._is_draining = True
+        if (bundle := self._bundler.close()) is not None:
+            for attempt in bundle.attempts:
+                if (job := self._jobs.get(attempt.task.task_id)) is not None:
+                    self._over(job, None, ShutDown(TOO_LATE))
         for job in [job for job in self._jobs.values() if job.waits]:
             self._over(job, None, ShutDown(TOO_LATE))
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from parsl.app.errors import BashExitFailure, RemoteExceptionWrapper
 from parsl.serialize import deserialize
@@ -65,8 +65,20 @@ class Answer:
         return self.error
 
 
+class Sent(NamedTuple):
+    """What one of several calls that went together gave back, as its own future would say it."""
+
+    value: object
+
+    def exception(self) -> None:
+        return None
+
+    def result(self) -> object:
+        return self.value
+
+
 def read(
-    future: Future[Any],
+    future: Future[Any] | Sent,
     attempt: Attempt,
     engine: Engine,
     now: float,
@@ -75,7 +87,7 @@ def read(
     """What a finished call of the inner executor says about the attempt."""
     error = future.exception()
     if error is not None:
-        if engine.is_unequipped(future):
+        if isinstance(future, Future) and engine.is_unequipped(future):
             return _declined(attempt, None, now)
         if not isinstance(error, Exception):
             error = TaskLost(f"The inner executor left with {error!r:.200}.")

@@ -12,13 +12,14 @@ import hashlib
 import importlib.util
 import json
 import threading
+import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from .wire import framed
+from .wire import framed, framed_all
 
 MODULES = (
     "account",
@@ -45,6 +46,8 @@ MODULES = (
 UNPACK = "(exec(stub, space := {}), space['load'](package, packed, 'travel').%s)[1]"
 """What a worker evaluates. An expression of builtins needs no support by any pickler."""
 
+TOGETHER_S = 0.1
+"""Calls that were sent together are begun within this time."""
 TRAVELLED = "_parsl_sizer_monitor_"
 KEPT = 256
 """Wrappers of this many functions are kept; the engine caches fewer pickles than that."""
@@ -56,13 +59,7 @@ class Packed:
     __name__ = "run_packed"
 
     def __call__(self, order: dict[str, Any], buffer: bytes) -> bytes | dict[str, Any]:
-        from .node_ledger import Full
-        from .supervisor import run_packed
-
-        try:
-            return framed(run_packed(order, buffer))
-        except Full:
-            return refused()
+        return framed(_run(order, buffer))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return eval, (UNPACK % "run_packed", carried())
@@ -78,12 +75,31 @@ class Light(Packed):
     """
 
     def __call__(self, order: dict[str, Any], buffer: bytes) -> bytes | dict[str, Any]:
-        if order.get("package") != package():
-            return {"parsl_sizer": 1, "ending": "unequipped"}
-        return super().__call__(order, buffer)
+        return framed(_run_light(order, buffer))
 
     def __reduce__(self) -> str:  # type: ignore[override]
         return "run_packed_light"
+
+
+class Together:
+    """Runs several calls, one after the other, for workers that have the package.
+
+    Those behind one that takes long are sent back unrun: others may have time for them.
+    """
+
+    __name__ = "run_together"
+
+    def __call__(self, order: dict[str, Any], buffers: list[bytes]) -> bytes | list[Any]:
+        until = time.monotonic() + TOGETHER_S
+        return framed_all(
+            [
+                _run_light(order, buffer) if time.monotonic() < until else refused()
+                for buffer in buffers
+            ]
+        )
+
+    def __reduce__(self) -> str:
+        return "run_together"
 
 
 class Wrapped:
@@ -114,6 +130,22 @@ class Wrapped:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return eval, (UNPACK % "Wrapped(func)", {**carried(), "func": self.func})
+
+
+def _run(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
+    from .node_ledger import Full
+    from .supervisor import run_packed
+
+    try:
+        return run_packed(order, buffer)
+    except Full:
+        return refused()
+
+
+def _run_light(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
+    if order.get("package") != package():
+        return {"parsl_sizer": 1, "ending": "unequipped", "payload": None}
+    return _run(order, buffer)
 
 
 def refused() -> dict[str, Any]:
@@ -173,7 +205,7 @@ def _is_text(node: ast.AST) -> bool:
     )
 
 
-run_packed, run_packed_light = Packed(), Light()
+run_packed, run_packed_light, run_together = Packed(), Light(), Together()
 
 _wrappers: OrderedDict[int, Wrapped] = OrderedDict()
 _wrapping = threading.Lock()

@@ -12,10 +12,12 @@ import pytest
 from parsl.executors.errors import BadStateException
 
 from parsl_sizer.engines import Engine
+from parsl_sizer.executor import bundles
 from parsl_sizer.executor.arguments import unsized
 from parsl_sizer.executor.calls import Call
 from parsl_sizer.executor.carried import Ticket
 from parsl_sizer.executor.driver import Answered, Driver, Job, ShutDown
+from parsl_sizer.executor.ending import TaskLost
 from parsl_sizer.executor.splitting import Original
 from parsl_sizer.executor.story import SizedFuture
 from parsl_sizer.model import (
@@ -85,11 +87,14 @@ class Bench:
             consult=lambda job, consult, answered: self.asked.append((consult, answered)),
         )
         self.count = 0
+        self.futures: list[SizedFuture] = []
 
     def submit(self, memory: float = 1e9, ticket: Ticket | None = None) -> SizedFuture:
         self.count += 1
         task = TaskInfo(self.count, "align", requested={Kind.MEMORY: memory})
         job = Job(task, Call(len, ("abc",), {}, "inline", {}, "ledger"), SizedFuture(self.count))
+        if self.engine.sends_together:
+            job.call.pack()
         job.ticket = ticket
         job.original = Original(len, {}, job.call)
         self.driver.submit(job)
@@ -476,3 +481,62 @@ def test_a_bad_state_reaches_a_task_that_is_asked_about(bench: Bench) -> None:
     with pytest.raises(BadStateException, match="the engine is dead"):
         future.result(LIMIT_S)
     answered(Future())  # nobody minds
+
+
+class Gathering(Pretended):
+    """An engine with two slots that takes several calls as one."""
+
+    sends_together = True
+
+    def nodes(self) -> list[Node]:
+        return [Node("n1", Resources(cores=100, memory=1e12, disk=1e12), slots=2)]
+
+    def submit_together(self, specification: Any, order: Any, buffers: list[bytes]) -> Future[Any]:
+        return self.inner.submit(buffers, specification)  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def gathering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    """Calls are with the engine, enough of them, and further ones wait for company."""
+    monkeypatch.setattr(bundles, "PROVEN", 0)
+    made = Bench()
+    made.engine = Gathering()
+    made.inner = made.engine.inner
+    made.driver = Driver(made.sizer, made.engine)
+    made.sizer._ledger.let_wait(8)  # as where tasks are known to be short
+    made.driver.start()
+    made.futures = [made.submit(memory=0.0) for _ in range(bundles.ENOUGH * 2 + 3)]
+    made.launched(bundles.ENOUGH * 2)
+    yield made
+    made.driver.stop_watching()
+    made.driver.finish()
+
+
+def report(value: object) -> dict[str, Any]:
+    return {"parsl_sizer": 1, "ending": "returned", "result": value, "wall_s": 0.0, "peak": {}}
+
+
+def test_those_who_wait_for_company_are_sent_when_the_engine_runs_out_of_work(
+    gathering: Bench,
+) -> None:
+    first = gathering.inner.calls[0]
+    first.set_result(report("alone"))
+    together = gathering.launched(bundles.ENOUGH * 2 + 1)
+    together.set_result([report(number) for number in range(3)])
+    assert gathering.futures[0].result(LIMIT_S) == "alone"
+    assert [future.result(LIMIT_S) for future in gathering.futures[-3:]] == [0, 1, 2]
+
+
+def test_a_bundle_that_comes_back_as_something_else_fails_all_in_it(gathering: Bench) -> None:
+    gathering.inner.calls[0].set_result(report("alone"))
+    gathering.launched(bundles.ENOUGH * 2 + 1).set_result([report("only one")])
+    for future in gathering.futures[-3:]:
+        with pytest.raises(TaskLost, match="3 calls"):
+            future.result(LIMIT_S)
+
+
+def test_those_who_wait_for_company_fail_when_it_is_over(gathering: Bench) -> None:
+    gathering.driver.drain()
+    for future in gathering.futures[-3:]:
+        with pytest.raises(ShutDown, match="before the task could start"):
+            future.result(LIMIT_S)

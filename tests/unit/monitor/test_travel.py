@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ from parsl.serialize import deserialize, pack_apply_message, serialize
 
 import parsl_sizer.monitor
 from parsl_sizer.monitor import layers, travel
-from parsl_sizer.monitor.wire import Plain, opened
+from parsl_sizer.monitor.wire import SMALL, Plain, opened, opened_all
 
 Order = Callable[..., dict[str, Any]]
 
@@ -177,4 +178,30 @@ def test_a_light_callable_is_enough_where_the_package_is(order: Order) -> None:
 
 def test_a_light_callable_wants_the_same_version(order: Order) -> None:
     light = pickle.loads(pickle.dumps(travel.run_packed_light))
-    assert light(order(package="_parsl_sizer_monitor_other"), b"")["ending"] == "unequipped"
+    came = light(order(package="_parsl_sizer_monitor_other"), b"")
+    assert opened(came)["ending"] == "unequipped"
+
+
+def test_calls_that_go_together_are_answered_one_by_one(order: Order) -> None:
+    together = deserialize(serialize(travel.run_together))
+    buffers = [pack_apply_message(divmod, (number, 2), {}) for number in range(3)]
+    came = together(order(package=travel.package()), buffers)
+    results = [deserialize(opened(one)["payload"]) for one in opened_all(came)]
+    assert results == [(0, 0), (0, 1), (1, 0)]
+
+
+def test_calls_behind_a_long_one_are_sent_back(
+    order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = order(package=travel.package(), isolation="inline")
+    buffers = [pack_apply_message(time.sleep, (s,), {}) for s in (0, 1.1, 0)]
+    monkeypatch.setattr(travel, "TOGETHER_S", 1.0)
+    endings = [opened(one)["ending"] for one in opened_all(travel.run_together(asked, buffers))]
+    assert endings == ["returned", "returned", "refused"]
+
+
+def test_large_results_of_calls_that_went_together_cross_too(order: Order) -> None:
+    buffers = [pack_apply_message(bytes, (size,), {}) for size in (1, SMALL + 1)]
+    came = deserialize(serialize(travel.run_together(order(package=travel.package()), buffers)))
+    sizes = [len(deserialize(opened(one)["payload"])) for one in opened_all(came)]
+    assert sizes == [1, SMALL + 1]
