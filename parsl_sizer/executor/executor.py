@@ -41,7 +41,7 @@ from .graph import TaskGraph, calling_record
 from .hints import BadHint, read
 from .history import History
 from .naming import user_function
-from .recognisers import Recognisers
+from .recognisers import PLAIN, Recognisers
 from .shown import Costs, LiveLine, show
 from .splitting import Exhaustion, OnExhausted, Original, Splitter
 from .story import SizedFuture
@@ -343,6 +343,12 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
     def _ask(self, job: Job, consult: Consult, answered: Answered) -> None:
         """Have the user's function, or the framework's, say how to split a task."""
         original, splitter = job.original, self._splitter
+        if self.on_exhausted == "split" and job.recogniser is PLAIN:
+            self._warn(
+                f"Tasks of {consult.task.category[:80]!r} run out, and nobody knows how to split "
+                'them: on_exhausted="split" is for Coffea\'s. Give it a function for your own.'
+            )
+            original = None
         if original is None or splitter is None:
             answered(None)
             return

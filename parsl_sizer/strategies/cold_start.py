@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import deque
 
-from parsl_sizer.model import Kind, is_bytes
+from parsl_sizer.model import Kind, format_amount, is_bytes
 
 from .ladder import Ladder, Point, cheapest_ladder
 from .views import ALWAYS_REFIT, RETRY_PRICE, Found
@@ -31,6 +31,7 @@ class Pool:
     """What the categories of a run have shown of one kind, for those still unseen."""
 
     def __init__(self, kind: Kind, price: float = RETRY_PRICE) -> None:
+        self._kind = kind
         self._price = price
         smallest, rarer = (125e6, 0.5**0.5) if is_bytes(kind) else (1.0, 0.25)
         self._doublings = _normed([(smallest * 2.0**step, rarer**step) for step in range(16)])
@@ -49,10 +50,14 @@ class Pool:
             self._shown = tuple(self._seen)
             self._fitted = None  # until somebody asks
 
-    @property
-    def basis(self) -> str:
-        """What the ladders come from."""
-        return "a first guess from other categories" if self._seen else "a first guess"
+    def basis(self, requested: float | None) -> str:
+        """What the ladder for a task with this request comes from."""
+        sources = []
+        if (asked := _amount(requested)) is not None:
+            sources.append(f"the {format_amount(self._kind, asked)} requested")
+        if self._seen:
+            sources.append("other categories")
+        return f"a first guess from {' and '.join(sources)}" if sources else "a first guess"
 
     def ladder(self, requested: float | None) -> Found:
         """The cheapest ladder for a task of a new category."""

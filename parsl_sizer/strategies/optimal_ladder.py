@@ -161,7 +161,8 @@ class OptimalLadder(Predictor):
     def _found(self, task: TaskInfo) -> tuple[str, Found]:
         """The ladder for the task, and what it is based on."""
         if not self._evidence.tasks:
-            return self._pool.basis, self._pool.ladder(task.requested.get(self._kind))
+            requested = task.requested.get(self._kind)
+            return self._pool.basis(requested), self._pool.ladder(requested)
         return "tasks", self._all.found
 
     def _take(

@@ -39,6 +39,15 @@ def test_a_request_is_taken_or_halved_some_times() -> None:
         assert first in [requested / 2**halvings for halvings in range(6)]
 
 
+def test_the_reason_names_the_request_and_other_categories() -> None:
+    pool = Pool(Kind.MEMORY)
+    assert pool.basis(None) == pool.basis(math.nan) == "a first guess"
+    assert pool.basis(2 * GB) == "a first guess from the 2 GB requested"
+    pool.add(GB, None, 10.0)
+    assert pool.basis(None) == "a first guess from other categories"
+    assert pool.basis(GB) == "a first guess from the 1 GB requested and other categories"
+
+
 def test_a_request_that_was_too_small_is_exceeded_by_factors_of_2_to_4() -> None:
     found = rungs(Pool(Kind.MEMORY), GB)
     assert found[-1] == 16 * GB
