@@ -4,13 +4,15 @@ A call crosses four processes, whatever it does: where the calls themselves take
 to send them together makes more of them. Each is still measured, limited and answered for
 itself, by one worker, one after the other. But they are all answered when the last of them is
 over, so only what has been short for long goes together, and only while the engine has enough to
-do without it. If one does take long, those behind it are sent back, and sent again alone.
+do without it. If one does take long, those behind it are sent back, and sent again alone; so are
+all of them if the worker was lost, and who is to blame shows then.
 """
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from parsl_sizer.engines import Engine
@@ -18,7 +20,9 @@ from parsl_sizer.model import Attempt, OptOut
 from parsl_sizer.monitor.wire import opened_all
 
 from .calls import Call
-from .ending import Sent, TaskLost
+from .ending import Sent
+
+logger = logging.getLogger(__name__)
 
 SIZE = 8
 """So many calls go together."""
@@ -28,10 +32,16 @@ MOMENT_S = 0.005
 """Calls that go together take no longer than this each..."""
 PROVEN = 1000
 """...as so many of their category in a row have shown."""
+WAIT_S = 0.02
+"""For company nobody waits longer than this."""
+KINDS = 4
+"""Bundles with so many different orders are open at a time."""
 LARGE = 1 << 16
 """Bytes of a call that is better sent alone."""
 APART = frozenset({OptOut.ALONE, OptOut.NO_RETRY})
 """What says that others must not matter: if one of them ends the worker, all are run again."""
+NOT_RUN: dict[str, object] = {"parsl_sizer": 1, "ending": "refused"}
+"""The report of an attempt that is to be sent again, alone."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,25 +50,31 @@ class Bundle:
 
     specification: dict[str, object]
     order: dict[str, object]
-    attempts: list[Attempt] = field(default_factory=list)
-    buffers: list[bytes] = field(default_factory=list)
+    attempts: list[Attempt]
+    buffers: list[bytes]
+    opened_at: float
+
+    def goes_with(self, other: Bundle) -> bool:
+        """Whether they can be one."""
+        return self.order == other.order and self.specification == other.specification
 
     def send(self, engine: Engine) -> Future[Any]:
         """Give it to the engine."""
         return engine.submit_together(self.specification, self.order, self.buffers)
 
-    def answers(self, future: Future[Any]) -> list[Future[Any] | Sent]:
-        """The answer to each attempt; if the bundle failed as a whole, its failure to all."""
-        if future.exception() is not None:
-            return [future] * len(self.attempts)
-        came = opened_all(future.result())
-        if came is not None and len(came) == len(self.attempts):
-            return [Sent(value) for value in came]
-        failed: Future[Any] = Future()
-        failed.set_exception(
-            TaskLost(f"What {len(self.attempts)} calls gave back is not readable.")
-        )
-        return [failed] * len(self.attempts)
+    def answers(self, future: Future[Any], engine: Engine) -> list[Sent]:
+        """The answer to each attempt. If that of all is a failure, each has to be asked alone."""
+        came = None
+        try:
+            if future.exception() is None:
+                came = opened_all(future.result())
+            else:
+                engine.is_unequipped(future)
+        except Exception:  # it was cancelled, or is nothing that can be read
+            logger.exception("What %d calls gave back cannot be read", len(self.attempts))
+        if came is None or len(came) != len(self.attempts):
+            return [Sent(NOT_RUN)] * len(self.attempts)
+        return [Sent(value) for value in came]
 
 
 class Bundler:
@@ -67,12 +83,15 @@ class Bundler:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._short: dict[str, int] = {}  # of each category, how many calls in a row were
-        self.open: Bundle | None = None
-        """Attempts that wait for more of their kind."""
+        self._open: list[Bundle] = []
 
     def took(self, category: str, wall_s: float) -> None:
         """A call of this category took so long."""
         self._short[category] = self._short.get(category, 0) + 1 if wall_s <= MOMENT_S else 0
+
+    def doubt(self, category: str) -> None:
+        """Let a category prove anew that its calls are short."""
+        self._short[category] = 0
 
     def may_join(self, call: Call, attempt: Attempt) -> bool:
         """Whether an attempt may be sent with others: it must not matter to it what they do."""
@@ -86,20 +105,28 @@ class Bundler:
             and self._engine.sends_together
         )
 
-    def add(self, bundle: Bundle) -> Bundle | None:
-        """Let an attempt wait for others; what is to be sent now, if anything."""
-        open_ = self.open
-        if open_ is None:
-            self.open = bundle
-            return None
-        if open_.order != bundle.order or open_.specification != bundle.specification:
-            self.open = bundle
-            return open_
-        open_.attempts += bundle.attempts
-        open_.buffers += bundle.buffers
-        return self.close() if len(open_.attempts) >= SIZE else None
+    def add(self, bundle: Bundle) -> list[Bundle]:
+        """Let an attempt wait for others; what is to be sent now."""
+        for found in self._open:
+            if found.goes_with(bundle):
+                found.attempts += bundle.attempts
+                found.buffers += bundle.buffers
+                if len(found.attempts) < SIZE:
+                    return []
+                self._open.remove(found)
+                return [found]
+        self._open.append(bundle)
+        return [self._open.pop(0)] if len(self._open) > KINDS else []
 
-    def close(self) -> Bundle | None:
-        """What waits for company, which it does no longer."""
-        bundle, self.open = self.open, None
-        return bundle
+    def __bool__(self) -> bool:
+        """Whether anybody waits."""
+        return bool(self._open)
+
+    def is_due(self, now: float) -> bool:
+        """Whether somebody has waited for long enough."""
+        return bool(self._open) and now - self._open[0].opened_at >= WAIT_S
+
+    def close(self) -> list[Bundle]:
+        """All who wait for company, which they do no longer."""
+        bundles, self._open = self._open, []
+        return bundles

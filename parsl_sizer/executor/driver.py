@@ -52,7 +52,7 @@ from parsl_sizer.sizing import (
 )
 
 from . import ending
-from .bundles import ENOUGH, Bundle, Bundler
+from .bundles import ENOUGH, WAIT_S, Bundle, Bundler
 from .calls import Call
 from .carried import Ticket
 from .recognisers import PLAIN, Recogniser
@@ -233,12 +233,14 @@ class Driver:
         try:
             while not self._is_finished:
                 try:
-                    message = self._inbox.get(timeout=TICK_S)
+                    message = self._inbox.get(timeout=WAIT_S if self._bundler else TICK_S)
                 except Empty:
                     pass
                 else:
                     message()
                 now = time.monotonic()
+                if self._bundler.is_due(now):
+                    self._send_waiting()
                 if now >= self._tick_at:
                     self._tick_at = now + TICK_S
                     self._look_around()
@@ -305,20 +307,28 @@ class Driver:
         self.held += attempt.allocation.get(Kind.MEMORY, 0.0)
         self.retries += attempt.number > 1
         if self._has_enough() and self._bundler.may_join(job.call, attempt):
-            self._send_bundle(self._bundler.add(self._alone(job, attempt)))
+            self._let_join(job, attempt)
         else:
+            self._send_waiting()  # who came first goes first
             self._send(job, attempt)
 
     def _has_enough(self) -> bool:
         """Whether the engine has work at hand, so that more may wait for company."""
         return 0 < ENOUGH * self._slots <= self._calls
 
-    def _alone(self, job: Job, attempt: Attempt) -> Bundle:
-        specification = self._engine.specification(
-            attempt.allocation, job.call.given, self._capacity(attempt)
-        )
-        order = job.call.order(self._engine, attempt)
-        return Bundle(specification, order, [attempt], [job.call.buffer()])
+    def _let_join(self, job: Job, attempt: Attempt) -> None:
+        call = job.call
+        try:
+            specification = self._engine.specification(
+                attempt.allocation, call.given, self._capacity(attempt)
+            )
+            order, buffer = call.order(self._engine, attempt), call.buffer()
+        except Exception:  # what is wrong with it shows when it is sent alone
+            self._send(job, attempt)
+            return
+        bundle = Bundle(specification, order, [attempt], [buffer], time.monotonic())
+        for full in self._bundler.add(bundle):
+            self._send_bundle(full)
 
     def _capacity(self, attempt: Attempt) -> Resources | None:
         node = self._nodes.get(attempt.node or "")
@@ -331,12 +341,16 @@ class Driver:
             lambda done: self._inbox.put(partial(self._came_back, attempt, done))
         )
 
-    def _send_bundle(self, bundle: Bundle | None) -> None:
-        if bundle is not None:
-            future = self._called(partial(bundle.send, self._engine))
-            future.add_done_callback(
-                lambda done: self._inbox.put(partial(self._all_came_back, bundle, done))
-            )
+    def _send_bundle(self, bundle: Bundle) -> None:
+        future = self._called(partial(bundle.send, self._engine))
+        future.add_done_callback(
+            lambda done: self._inbox.put(partial(self._all_came_back, bundle, done))
+        )
+
+    def _send_waiting(self) -> None:
+        """Let nobody wait for company any more."""
+        for bundle in self._bundler.close():
+            self._send_bundle(bundle)
 
     def _called(self, call: Callable[[], Future[Any]]) -> Future[Any]:
         """The future of a call of the inner executor's; a failed one if it takes none."""
@@ -351,19 +365,18 @@ class Driver:
     def _came_back(self, attempt: Attempt, future: Future[Any]) -> None:
         self._calls -= 1
         self._ended(attempt, future, self._handle)
-        self._send_what_waits()
+        if self._bundler and not self._has_enough():
+            self._send_waiting()
 
     def _all_came_back(self, bundle: Bundle, future: Future[Any]) -> None:
         """What all of them set free is there before anything is launched."""
         self._calls -= 1
-        for attempt, answer in zip(bundle.attempts, bundle.answers(future), strict=True):
+        answers = bundle.answers(future, self._engine)
+        for attempt, answer in zip(bundle.attempts, answers, strict=True):
             self._ended(attempt, answer, self._note)
         self._handle(Tick())
-        self._send_what_waits()
-
-    def _send_what_waits(self) -> None:
-        if self._bundler.open is not None and not self._has_enough():
-            self._send_bundle(self._bundler.close())
+        if self._bundler and not self._has_enough():
+            self._send_waiting()
 
     def _ended(
         self, attempt: Attempt, future: Future[Any] | ending.Sent, tell: Callable[[Event], None]
@@ -377,6 +390,7 @@ class Driver:
             self._look_again.set()
         if answer.declined and not self._is_draining:
             job.declined += 1
+            self._bundler.doubt(attempt.task.category)
             self._send(job, attempt)
             return
         job.running = None
@@ -502,7 +516,6 @@ class Driver:
             for job in [job for job in self._jobs.values() if job.waits]:
                 self._over(job, None, bad)
         self._handle(Tick())
-        self._send_what_waits()
 
     def _bad_state(self) -> BadStateException | None:
         """Why the inner executor cannot run anything any more, if that is so."""
@@ -518,10 +531,10 @@ class Driver:
 
     def _drain(self) -> None:
         self._is_draining = True
-        if (bundle := self._bundler.close()) is not None:
-            for attempt in bundle.attempts:
-                if (job := self._jobs.get(attempt.task.task_id)) is not None:
-                    self._over(job, None, ShutDown(TOO_LATE))
+        unsent = [attempt for bundle in self._bundler.close() for attempt in bundle.attempts]
+        for attempt in unsent:
+            if (job := self._jobs.get(attempt.task.task_id)) is not None:
+                self._over(job, None, ShutDown(TOO_LATE))
         for job in [job for job in self._jobs.values() if job.waits]:
             self._over(job, None, ShutDown(TOO_LATE))
 
