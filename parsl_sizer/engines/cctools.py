@@ -103,6 +103,17 @@ class CCTools(Engine):
             return Verdict(Ending.EXHAUSTED, self._stopped_for())
         return next((verdict for text, verdict in ENDINGS.items() if text in reason), None)
 
+    def has_died(self) -> bool:
+        process = self._manager()
+        try:
+            return process is not None and not process.is_alive()
+        except ValueError:  # it is shut down
+            return False
+
+    @abstractmethod
+    def _manager(self) -> Any:
+        """The process that speaks to the workers; None before it is started."""
+
     @abstractmethod
     def _port(self) -> int | None:
         """Where the manager listens; None if that is not known (yet)."""

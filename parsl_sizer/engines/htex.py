@@ -71,7 +71,7 @@ class HighThroughput(Engine):
 
     def nodes(self) -> Sequence[Node] | None:
         process = self.inner.interchange_proc
-        if process is None or process.poll() is not None:
+        if process is None or self.has_died():
             self._is_unknown = False
             return ()  # to ask a dead interchange is to wait for ever
         managers = [
@@ -86,7 +86,7 @@ class HighThroughput(Engine):
         for manager in managers:
             name = self._name(manager["manager"])
             slots[name] = slots.get(name, 0) + int(manager["worker_count"])
-        if not slots and self._is_local:
+        if not slots and self._is_local and not self.group:
             slots[self._host] = 0  # its workers are about to come: tasks may wait for them there
         self._is_unknown = any(self._capacity(name) is None for name in slots)
         return [
@@ -94,6 +94,10 @@ class HighThroughput(Engine):
             for name, count in slots.items()
             if (capacity := self._capacity(name)) is not None
         ]
+
+    def has_died(self) -> bool:
+        process = self.inner.interchange_proc
+        return process is not None and process.poll() is not None
 
     def probe(self) -> Future[Any] | None:
         if not self._is_unknown or (self._probe is not None and not self._probe.done()):

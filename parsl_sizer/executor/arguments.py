@@ -68,6 +68,29 @@ def node_amounts(node: str | Mapping[Any, float] | None) -> Amounts | None:
     return {kind: amount for kind, amount in amounts.items() if amount}
 
 
+def nodes_by_label(
+    node: str | Mapping[Any, Any] | None, labels: Sequence[str]
+) -> Mapping[str, Amounts | None]:
+    """What a node of each executor has: the same for all, or a mapping by their labels.
+
+    >>> nodes_by_label({"big": "memory=64GB"}, ["big", "standard"])
+    {'big': {<Kind.MEMORY: 'memory'>: 64000000000.0}, 'standard': None}
+    """
+    if isinstance(node, Mapping) and node and not _are_kinds(node):
+        if unknown := [label for label in node if label not in labels]:
+            raise BadArgument(
+                f"node={node!r} names {unknown[0]!r}, which is neither the label of an inner "
+                f"executor ({', '.join(map(repr, labels))}) nor something that a node has."
+            )
+        return {label: node_amounts(node.get(label)) for label in labels}
+    amounts = node_amounts(node)
+    return dict.fromkeys(labels, amounts)
+
+
+def _are_kinds(node: Mapping[Any, Any]) -> bool:
+    return all(key in {kind.value for kind in Kind} for key in node)
+
+
 def sized_kinds(kinds: Sequence[Any] | None, engine: Engine) -> tuple[Kind, ...]:
     """The kinds that are sized: those asked for, of those that can be measured there."""
     try:

@@ -21,8 +21,6 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from parsl.executors.errors import BadStateException
-
 from parsl_sizer.engines import Engine
 from parsl_sizer.model import (
     Attempt,
@@ -30,6 +28,7 @@ from parsl_sizer.model import (
     Kind,
     Node,
     Outcome,
+    Resources,
     ResourcesExhausted,
     SizerError,
     TaskInfo,
@@ -39,6 +38,7 @@ from parsl_sizer.sizing import (
     Consulted,
     Ended,
     Event,
+    Expected,
     Joined,
     Launch,
     Left,
@@ -118,7 +118,6 @@ class Driver:
         self._sizer = sizer
         self._consult = consult
         self._engine = engine
-        self._inner = engine.inner
         self._observe = observe
         self._record = record
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
@@ -132,6 +131,7 @@ class Driver:
         self._is_draining = self._is_finished = False
         self._tick_at = 0.0
         self._demand: tuple[float, float | None] = (-math.inf, 0.0)
+        self._expected: tuple[Resources, ...] = ()
         self._whys: dict[str, str] = {}
         self._why: tuple[object, str] = None, ""
         self._reason: BaseException | None = None
@@ -154,6 +154,8 @@ class Driver:
         if stated is not None:  # something to size by, until the first node is here
             self._inbox.put(partial(self._set_nodes, [Node("stated", stated)]))
             self._inbox.put(partial(self._set_nodes, ()))
+        if self._engine.expected():
+            self._inbox.put(self._expect)
         self._watcher.start()
 
     def submit(self, job: Job) -> None:
@@ -297,10 +299,11 @@ class Driver:
         try:
             node = self._nodes.get(attempt.node or "")
             capacity = node.capacity if node else None
-            future = job.call.launch(self._engine, attempt, capacity, declined=job.declined)
+            engine = self._engine.of(attempt)
+            future = job.call.launch(engine, attempt, capacity, declined=job.declined)
         except Exception as error:
             future = Future()
-            future.set_exception(self._bad_state() or error)
+            future.set_exception(self._engine.of(attempt).failure() or error)
         future.add_done_callback(partial(self._came_back, attempt))
 
     def _came_back(self, attempt: Attempt, future: Future[Any]) -> None:
@@ -312,7 +315,7 @@ class Driver:
             return
         answer = job.answer = self._read(future, attempt, job.recogniser)
         self.rejected += answer.rejected
-        if answer.report is not None and self._engine.seen(answer.report):
+        if answer.report is not None and self._engine.of(attempt).seen(answer.report):
             self._look_again.set()
         if answer.declined and not self._is_draining:
             job.declined += 1
@@ -333,10 +336,19 @@ class Driver:
     def _read(self, future: Future[Any], attempt: Attempt, recogniser: Recogniser) -> ending.Answer:
         """What came of an attempt; no report, whatever is in it, ends the loop."""
         try:
-            return ending.read(future, attempt, self._engine, self.now(), recogniser)
+            engine = self._engine.of(attempt)
+            answer = ending.read(future, attempt, engine, self.now(), recogniser)
         except Exception as error:
             logger.exception("The report of task %s cannot be read", attempt.task.task_id)
             return ending.Answer(Outcome(attempt, Ending.RAISED, self.now()), None, error)
+        if answer.error is not None and answer.report is None and self._goes_on_without(attempt):
+            self._set_nodes(list(self._nodes.values()))
+            answer.outcome = answer.outcome._replace(ending=Ending.LOST, node_lost=True)
+        return answer
+
+    def _goes_on_without(self, attempt: Attempt) -> bool:
+        """Whether what ran an attempt has failed, and there is something else to run it."""
+        return self._engine.has_failed(attempt) and self._engine.failure() is None
 
     def _settle(self, settle: Settle) -> None:
         job = self._jobs.get(settle.task.task_id)
@@ -403,7 +415,7 @@ class Driver:
         return self._why[1]
 
     def _set_nodes(self, nodes: Sequence[Node]) -> None:
-        here = {node.name: node for node in nodes}
+        here = {node.name: node for node in self._engine.still_here(nodes)}
         for name in [name for name in self._nodes if name not in here]:
             del self._nodes[name]
             self._handle(Left(name))
@@ -417,6 +429,7 @@ class Driver:
         """Take note of the nodes, if the engine could say; and ask one that has not said yet."""
         if nodes is not None:
             self._set_nodes(nodes)
+            self._expect()
         if self._is_draining:
             return
         try:
@@ -428,27 +441,39 @@ class Driver:
             self._look_again.set()
             probe.add_done_callback(self._probed)
 
+    def _expect(self) -> None:
+        expected = tuple(self._engine.expected())
+        if expected != self._expected:
+            self._expected = expected
+            self._handle(Expected(expected))
+
     def _probed(self, probe: Future[Any]) -> None:
         if not probe.cancelled() and probe.exception() is None:
             self._look_again.set()  # else it is asked again with the next look
 
     def _look_around(self) -> None:
-        if (bad := self._bad_state()) is not None:
+        if (bad := self._engine.failure()) is not None:
             for job in [job for job in self._jobs.values() if job.waits]:
                 self._over(job, None, bad)
+        if self._engine.hand_on():
+            self._hand_on()
         self._handle(Tick())
 
-    def _bad_state(self) -> BadStateException | None:
-        """Why the inner executor cannot run anything any more, if that is so."""
-        if not getattr(self._inner, "bad_state_is_set", False):
-            return None
-        return BadStateException(self._inner, self._inner.executor_exception)
+    def _hand_on(self) -> None:
+        """Give up what runs where nothing comes back: others run it."""
+        for job in list(self._jobs.values()):
+            attempt = job.running
+            if attempt is not None and self._engine.has_failed(attempt):
+                failed: Future[Any] = Future()
+                why = self._engine.of(attempt).failure()
+                failed.set_exception(why or ending.TaskLost("What ran the task is gone."))
+                self._ended(attempt, failed)
 
     def _update_demand(self) -> None:
         at, _ = self._demand
         now = time.monotonic()
         if now - at >= DEMAND_S:
-            self._demand = now, self._sizer.demand(self._engine.slots)
+            self._demand = now, self._engine.demand(self._sizer)
 
     def _drain(self) -> None:
         self._is_draining = True

@@ -9,7 +9,7 @@ the allocations on a node never sum to more than the node, to the last byte.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -145,6 +145,7 @@ class Ledger:
         self._kept: tuple[Hashable, str] | None = None
         self._refused: dict[Demand, int] = {}  # the growths at which no node had room for it
         self._shapes: dict[Resources, int] = {}
+        self._expected: frozenset[Resources] = frozenset()
         self._ahead = 1
         self.growths = 0
         """How often room has grown anywhere."""
@@ -159,8 +160,8 @@ class Ledger:
         """Count a node in; of one that is here already the capacity is stated anew."""
         self.leave(node.name)
         former = self._left.pop(node.name, None)
-        total = {kind: _units(float(node.capacity[kind])) for kind in Kind}
-        capacity = Resources(**{kind.value: total[kind] / SCALE for kind in Kind})
+        total = _total(node.capacity)
+        capacity = _counted(total)
         room = _Room(node.name, capacity, total, dict(total), node.slots, ahead=self._ahead)
         for claim in former.claims.values() if former else ():
             room.put(claim)
@@ -170,6 +171,13 @@ class Ledger:
             self._shapes = {shape: count for shape, count in self._shapes.items() if count}
             self.changes += 1
         self._shapes[capacity] = self._shapes.get(capacity, 0) + 1
+
+    def expect(self, capacities: Iterable[Resources]) -> None:
+        """Take note of nodes that may yet come: tasks may be as large as these."""
+        expected = frozenset(_counted(_total(capacity)) for capacity in capacities)
+        if expected != self._expected:
+            self._expected = expected
+            self.changes += 1
 
     def let_wait(self, ahead: int) -> None:
         """Let so many claims wait for each slot that is taken, where slots are known."""
@@ -197,17 +205,17 @@ class Ledger:
     def largest(self, above: Amounts, wanted: Amounts) -> Resources | None:
         """The capacity of one node, to size a task by; None if none has more than `above`.
 
-        It is always a node as it stands, never the best of several: what is at most
-        this fits somewhere. Of the nodes with more than `above` in each of its kinds,
-        those that hold `wanted` come first, then those with most of the kinds of
+        It is always a node as it stands, or is expected, never the best of several: what
+        is at most this fits somewhere. Of the nodes with more than `above` in each of its
+        kinds, those that hold `wanted` come first, then those with most of the kinds of
         `above` in its order, then those with most memory. While no node is here the
         last that was stands in, as blocks come back the way they went.
         """
-        if not above and len(self._shapes) == 1:
+        if not above and len(self._shapes) == 1 and not self._expected:
             return next(iter(self._shapes))
         shapes = [
             shape
-            for shape in self._shapes
+            for shape in self._all_shapes()
             if all(shape[kind] > amount for kind, amount in above.items())
         ]
         if len(shapes) < 2:
@@ -220,7 +228,7 @@ class Ledger:
 
     def holds(self, amounts: Amounts) -> bool:
         """Whether some node, if it were empty, would hold these amounts."""
-        return any(not exceeded(shape, amounts) for shape in self._shapes)
+        return any(not exceeded(shape, amounts) for shape in self._all_shapes())
 
     def capacity(self, key: Hashable) -> Resources | None:
         """The capacity of the node on which `key` has its claim."""
@@ -325,6 +333,9 @@ class Ledger:
             found = self.find(other.key, other.demand)
             (room if found is None else self._rooms[found]).put(other)
 
+    def _all_shapes(self) -> Iterable[Resources]:
+        return {**self._shapes, **dict.fromkeys(self._expected)} if self._expected else self._shapes
+
     def _drop(self, claim: _Claim) -> None:
         room = claim.room
         room.drop(claim)
@@ -344,6 +355,14 @@ class Ledger:
         room.grown = self.growths
         self._rooms.pop(room.name, None)
         self._rooms[room.name] = room
+
+
+def _total(capacity: Resources) -> dict[Kind, int]:
+    return {kind: _units(float(capacity[kind])) for kind in Kind}
+
+
+def _counted(total: Mapping[Kind, int]) -> Resources:
+    return Resources(**{kind.value: total[kind] / SCALE for kind in Kind})
 
 
 def _is_within(demand: Demand, amounts: Mapping[Kind, int]) -> bool:

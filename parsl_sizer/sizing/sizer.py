@@ -17,7 +17,7 @@ NO_RETRY settles it whatever happened to its first attempt.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,12 +36,14 @@ from parsl_sizer.placement import Ledger, Lines, Queue, Waiting
 from parsl_sizer.strategies import Proposal
 
 from .categories import Categories
+from .demand import Need, share
 from .messages import (
     Action,
     Consult,
     Consulted,
     Ended,
     Event,
+    Expected,
     Joined,
     Launch,
     Left,
@@ -203,6 +205,9 @@ class Sizer:
                 changed = True
             case Left(name):
                 self._ledger.leave(name)
+                changed = True
+            case Expected(capacities):
+                self._ledger.expect(capacities)
                 changed = True
             case Tick():
                 changed = True
@@ -463,14 +468,20 @@ class Sizer:
         largest = self.largest
         if largest is None:
             return None
-        running = [job.running.allocation for job in self._jobs.values() if job.running]
-        shares = [max(least, _share(amounts, largest)) for amounts in running]
+        return math.fsum(
+            need.times * max(least, share(need.amounts, largest)) for need in self.needs()
+        )
+
+    def needs(self) -> Iterator[Need]:
+        """What all unsettled tasks take or are going to ask for; like ones together."""
+        for job in self._jobs.values():
+            if job.running:
+                yield Need(job.task, job.running.allocation, node=job.running.node)
         for waiting, count in self._queue.lines():
             amounts = waiting.amounts
             if not amounts and (first := self._first(waiting.task)) is not None:
                 amounts = first.amounts
-            shares.append(count * max(least, _share(amounts, largest)))
-        return math.fsum(shares)
+            yield Need(waiting.task, amounts, count)
 
     def __len__(self) -> int:
         """How many tasks are not settled."""
@@ -510,13 +521,6 @@ def _line(task: TaskInfo, failures: int) -> tuple[str, int, int, int, float]:
 
 def _magnitude(amount: float) -> int:
     return math.frexp(amount)[1] if 0 < amount < math.inf else 0
-
-
-def _share(amounts: Amounts, largest: Resources) -> float:
-    """What a task takes of a node: a third, if three like it fit there."""
-    shares = [amount / largest[kind] for kind, amount in amounts.items() if largest[kind] > 0]
-    share = min(1.0, max(shares, default=0.0))
-    return 1 / math.floor(1 / share + 1e-9) if share > 1e-9 else share
 
 
 def _ran_out_at(outcomes: Sequence[Outcome]) -> Amounts:
