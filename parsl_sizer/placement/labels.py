@@ -10,7 +10,9 @@ J. Bader et al., "Tarema", IEEE Big Data 2021, sections IV-B and IV-C.
 
 from __future__ import annotations
 
+import itertools
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
 from parsl_sizer.model import Kind, Node, Outcome
@@ -126,8 +128,8 @@ class TaskLabels:
     ) -> None:
         self._uses: dict[str, dict[int, int]] = {}  # per feature, tasks by bin
         self._means: dict[str, dict[str, tuple[int, float]]] = {}  # per category and feature
-        self._shares: dict[str, list[float]] = {}
-        self._bounds: dict[str, list[int]] = {}  # in bins
+        self._shares: dict[str, list[float]] = {}  # per feature, the upper ends of intervals
+        self._ranks: dict[str, _Ranks] = {}
         self._learned = 0
         self._good_for = -1.0
         self.among(labels or {}, capacity or {})
@@ -137,7 +139,7 @@ class TaskLabels:
     ) -> None:
         """From now on tasks are labelled for these groups."""
         self._shares = {}
-        for feature in {feature for some in labels.values() for feature in some}:
+        for feature in dict.fromkeys(itertools.chain.from_iterable(labels.values())):
             has: dict[int, float] = {}
             for group, some in labels.items():
                 if feature in some:
@@ -145,8 +147,8 @@ class TaskLabels:
                     has[some[feature]] = has.get(some[feature], 0.0) + amount
             total = math.fsum(has.values())
             if total > 0:
-                shares = [has[label] / total for label in sorted(has)]
-                self._shares[feature] = [math.fsum(shares[:upto]) for upto in range(1, len(shares))]
+                upto = itertools.accumulate(has[label] / total for label in sorted(has))
+                self._shares[feature] = list(upto)[:-1]
         self._good_for = -1.0
 
     def learn(self, category: str, used: Mapping[str, float]) -> None:
@@ -168,35 +170,32 @@ class TaskLabels:
         if not means:
             return None
         if self._learned > self._good_for:
-            self._bounds = {
-                feature: _percentiles(self._uses[feature], shares)
-                for feature, shares in self._shares.items()
-                if feature in self._uses
-            }
+            self._ranks = {feature: _Ranks(uses) for feature, uses in self._uses.items()}
             self._good_for = self._learned * NEWS
         return {
-            feature: 1 + sum(_bin(means[feature][1]) >= bound for bound in bounds)
-            for feature, bounds in self._bounds.items()
-            if feature in means
+            feature: 1 + bisect_right(shares, self._ranks[feature].of(means[feature][1]))
+            for feature, shares in self._shares.items()
+            if feature in means and feature in self._ranks
         }
+
+
+class _Ranks:
+    """Where a use stands among all uses seen, from 0 to 1.
+
+    The paper's intervals have their bounds in common, and of few categories many tasks are at
+    a bound. So a use stands in the middle of its like: of tasks that are all alike, at 0.5.
+    """
+
+    def __init__(self, uses: Mapping[int, int]) -> None:
+        self._bins = sorted(uses)
+        self._upto = [0, *itertools.accumulate(uses[at] for at in self._bins)]
+
+    def of(self, amount: float) -> float:
+        at = _bin(amount)
+        below = self._upto[bisect_left(self._bins, at)]
+        with_equals = self._upto[bisect_right(self._bins, at)]
+        return (below + with_equals) / 2 / self._upto[-1]
 
 
 def _bin(amount: float) -> int:
     return math.floor(math.log(amount) / math.log(BIN)) if amount > 0 else -(10**9)
-
-
-def _percentiles(uses: Mapping[int, int], shares: Sequence[float]) -> list[int]:
-    """For each share the bin below which that share of the tasks is.
-
-    A task at a bound is of the interval above it: of tasks that are all alike each has the
-    highest label, as of groups with the same score the most powerful is taken.
-    """
-    total, found, seen = sum(uses.values()), [], 0
-    bins = iter(sorted(uses.items()))
-    at = 0
-    for share in shares:
-        while seen <= share * total and (following := next(bins, None)) is not None:
-            at, count = following
-            seen += count
-        found.append(at)
-    return found

@@ -65,10 +65,10 @@ def test_what_is_not_known_of_some_node_has_no_label() -> None:
 def test_tasks_are_divided_as_the_cores_are() -> None:
     uses = [n / 10 for n in range(1, 11)]
     even = labels_of(taught(EVEN, *uses), *uses)
-    assert even == [1, 1, 1, 2, 2, 2, 3, 3, 3, 3]
+    assert even == [1, 1, 1, 2, 2, 2, 2, 3, 3, 3]
     capacity = {"old": {"cpu": 54.0}, "mid": {"cpu": 32.0}, "new": {"cpu": 14.0}}
     uneven = labels_of(taught(capacity, *uses), *uses)
-    assert uneven == [1, 1, 1, 1, 1, 2, 2, 2, 3, 3]
+    assert uneven == [1, 1, 1, 1, 1, 2, 2, 2, 2, 3]
 
 
 def test_the_more_tasks_a_category_has_the_more_it_counts() -> None:
@@ -76,11 +76,17 @@ def test_the_more_tasks_a_category_has_the_more_it_counts() -> None:
     assert labels_of(tasks, 1.0, 2.0, 3.0) == [1, 2, 3]
     for _ in range(100):
         tasks.learn("3", {"cpu": 3.0})
-    assert labels_of(tasks, 1.0, 2.0, 3.0) == [1, 1, 3]
+    assert labels_of(tasks, 1.0, 2.0, 3.0) == [1, 1, 2]
 
 
-def test_tasks_that_are_all_alike_have_the_highest_label() -> None:
-    assert labels_of(taught(EVEN, 1.0, 1.0, 1.0), 1.0) == [3]
+def test_a_category_stands_in_the_middle_of_its_tasks() -> None:
+    """Those from the 40th to the 70th of a hundred stand at 0.55."""
+    tasks = TaskLabels(GROUPS, EVEN)
+    for category, use, count in (("a", 1.0, 40), ("b", 2.0, 30), ("c", 3.0, 30)):
+        for _ in range(count):
+            tasks.learn(category, {"cpu": use})
+    assert [tasks.of(name) for name in "abc"] == [{"cpu": 1}, {"cpu": 2}, {"cpu": 3}]
+    assert labels_of(taught(EVEN, 1.0, 1.0, 1.0), 1.0) == [2]
 
 
 def test_a_category_goes_by_its_mean() -> None:
