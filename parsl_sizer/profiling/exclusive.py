@@ -21,6 +21,8 @@ from typing import Any
 from .probes import measure
 
 EVERY_S = 0.05
+COMMON = Path("/tmp")
+"""Where a host's temporary files go: Work Queue gives each task a folder of its own for them."""
 PATIENCE_S = 60.0
 """So much longer than measuring takes it is waited for."""
 
@@ -68,7 +70,8 @@ def _opened() -> int:
     """A file of ours alone; it stays, empty but for a token."""
     name = f"parsl_sizer-profile-{os.getuid()}-{socket.gethostname()}"
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    file = os.open(Path(tempfile.gettempdir(), name), flags, 0o600)
+    folder = COMMON if COMMON.is_dir() else Path(tempfile.gettempdir())
+    file = os.open(folder / name, flags, 0o600)
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode) or found.st_uid != os.getuid():
         os.close(file)

@@ -29,11 +29,11 @@ class PlainFile:
     def __init__(self, path: Path, largest: int) -> None:
         self._path = path
         self._largest = largest // LARGE * LARGE
-        self._is_direct = bool(DIRECT) and self._takes_direct()
+        self.is_direct = bool(DIRECT) and self._takes_direct()
 
     @property
     def _how(self) -> str:
-        how = "O_DIRECT" if self._is_direct else "synced writes, reads of dropped pages"
+        how = "O_DIRECT" if self.is_direct else "synced writes, reads of dropped pages"
         return f"built-in: {how}, one at a time"
 
     @property
@@ -67,7 +67,7 @@ class PlainFile:
 
     def random_write(self, seconds: float) -> Measured:
         """Writes per second, here and there."""
-        flags = os.O_WRONLY if self._is_direct else os.O_WRONLY | os.O_DSYNC
+        flags = os.O_WRONLY if self.is_direct else os.O_WRONLY | os.O_DSYNC
         with self._opened(flags) as file:
             done = self._repeated(seconds, self._anywhere(), SMALL, file, os.pwritev)
             took = done.took_s + _timed(os.fsync, file)
@@ -89,11 +89,11 @@ class PlainFile:
 
     @contextlib.contextmanager
     def _opened(self, flags: int) -> Iterator[int]:
-        if self._is_direct:
+        if self.is_direct:
             flags |= DIRECT
         file = os.open(self._path, flags | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            if not self._is_direct and hasattr(os, "posix_fadvise"):
+            if not self.is_direct and hasattr(os, "posix_fadvise"):
                 os.fsync(file)
                 os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
             yield file

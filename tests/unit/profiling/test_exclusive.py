@@ -16,20 +16,21 @@ import pytest
 from parsl_sizer.profiling import exclusive
 
 CALL = """\
-import json, sys
+import json, os, pathlib, sys
 from parsl_sizer.profiling import exclusive
 def measure(seconds):
     print("measuring", flush=True)
     input()
     return {"features": {"cpu_single": 1.0}, "methods": {}}
 exclusive.measure = measure
+exclusive.COMMON = pathlib.Path(os.environ["COMMON"])
 print(json.dumps(exclusive.visit(sys.argv[1], 30.0)))
 """
 
 
 @pytest.fixture
 def token(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("COMMON", str(tmp_path))
     return uuid.uuid4().hex
 
 

@@ -6,6 +6,7 @@ import ast
 import pickle
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 
 from parsl_sizer.profiling import travel
@@ -18,13 +19,13 @@ class NotInstalled:
             raise ModuleNotFoundError(name)
 sys.meta_path.insert(0, NotInstalled())
 visit = pickle.loads(sys.stdin.buffer.read())
-print(visit("a token", 1.0, extra=["flag_avx2"], use_tools=False))
+print(visit(sys.argv[1], 1.0, extra=["flag_avx2"], use_tools=False))
 """
 
 
 def test_a_node_without_the_package_is_profiled(tmp_path: Path) -> None:
     ran = subprocess.run(
-        [sys.executable, "-I", "-c", ELSEWHERE],
+        [sys.executable, "-I", "-c", ELSEWHERE, uuid.uuid4().hex],
         input=pickle.dumps(travel.visit_node),
         env={"TMPDIR": str(tmp_path)},
         capture_output=True,
