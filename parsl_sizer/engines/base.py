@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
@@ -153,6 +153,13 @@ class Engine(ABC):
         Called from the one thread that submits; `nodes` knows when the future is done.
         """
         return None
+
+    def calls_to_reach(self, heard: Collection[str]) -> int:
+        """How many calls to make at once so that each node gets some; 0 if all were heard of.
+
+        `heard` are the places that calls of `profiling` came back from. Blocks as `nodes` does.
+        """
+        return 0 if heard else 1
 
     def specification(
         self, allocation: Amounts, given: Mapping[str, object], capacity: Resources | None

@@ -164,6 +164,19 @@ class Driver:
         if self._reason is not None:
             self._resolve(job, None, self._reason)
 
+    def errand(self, submit: Callable[[], Future[Any]]) -> Future[Any]:
+        """Let something be submitted that is no job, from the one thread that may."""
+        answer: Future[Any] = Future()
+
+        def act() -> None:
+            try:
+                submit().add_done_callback(partial(_pass_on, answer))
+            except Exception as error:
+                answer.set_exception(error)
+
+        self._inbox.put(act)
+        return answer
+
     def demand(self) -> float | None:
         """How many nodes the tasks that are not over would fill, about; None if not known."""
         return self._demand[1]
@@ -520,3 +533,11 @@ class Driver:
                 job.future.set_exception(error)
         except BaseException:  # resolved before, or Parsl's callbacks raised: the loop goes on
             logger.exception("The future of task %s could not be resolved", job.task.task_id)
+
+
+def _pass_on(answer: Future[Any], done: Future[Any]) -> None:
+    error = CancelledError() if done.cancelled() else done.exception()
+    if error is None:
+        answer.set_result(done.result())
+    else:
+        answer.set_exception(error)

@@ -261,6 +261,13 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             driver.submit(job)
         return job.future
 
+    def submit_unsized(
+        self, inner: ParslExecutor, func: Any, *args: Any, **kwargs: Any
+    ) -> Future[Any]:
+        """Have an inner executor call a function: not a task, so neither sized nor recorded."""
+        call = partial(inner.submit, func, {}, *args, **kwargs)
+        return call() if self._driver is None else self._driver.errand(call)
+
     def outstanding(self) -> int:
         """The demand for blocks, in Parsl's unit, worker slots: from sizes, not from counts."""
         if self._driver is None:
