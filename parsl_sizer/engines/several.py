@@ -48,12 +48,13 @@ class Several(Engine):
 
     name = "several executors"
 
-    def __init__(self, parts: Mapping[str, Engine], preference: Preference | None = None) -> None:
+    def __init__(self, parts: Mapping[str, Engine]) -> None:
         super().__init__(None)
         self.parts = parts
         self.demands: Mapping[str, float] | None = None
         """How many nodes of each group tasks would fill; None if nothing is sized."""
-        self._preference = preference
+        self.preference: Preference = lambda task: ()
+        """Of which groups blocks are asked for; by default of those with the smallest nodes."""
         self._here: dict[str, Sequence[Node]] = {}
         self._known: dict[str, Resources] = {}  # of each group, what the largest node has
         self._turn = itertools.count()
@@ -142,8 +143,13 @@ class Several(Engine):
 
     def demand(self, sizer: Sizer) -> float | None:
         supplies = [self._supply(label, part) for label, part in self._living().items()]
-        self.demands = demands(sizer.needs(), supplies, group_of, self._preference)
+        self.demands = demands(sizer.needs(), supplies, group_of, self.preference)
         return math.fsum(self.demands.values())
+
+    def capacities(self) -> Mapping[str, Resources]:
+        """What the largest node has of each group that has not failed, as far as it is known."""
+        rooms = {label: self._capacity(label) for label in self._living()}
+        return {label: room for label, room in rooms.items() if room is not None}
 
     def submit_unsized(
         self,

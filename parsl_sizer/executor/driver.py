@@ -114,9 +114,11 @@ class Driver:
         observe: Callable[[Settle], None] = lambda settle: None,
         record: Callable[[Outcome], None] | None = None,
         consult: Callable[[Job, Consult, Answered], None] | None = None,
+        look: Callable[[], None] | None = None,
     ) -> None:
         self._sizer = sizer
         self._consult = consult
+        self._look = look
         self._engine = engine
         self._observe = observe
         self._record = record
@@ -455,6 +457,8 @@ class Driver:
             probe.add_done_callback(self._probed)
 
     def _expect(self) -> None:
+        if self._look is not None:
+            self._look()
         expected = tuple(self._engine.expected())
         if expected != self._expected:
             self._expected = expected

@@ -42,6 +42,7 @@ from .foreign import passed_on
 from .graph import TaskGraph, calling_record
 from .hints import BadHint, read
 from .history import History
+from .labelling import Labelling
 from .naming import user_function
 from .recognisers import Recognisers
 from .several import Together
@@ -96,7 +97,10 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         ``"dfs"``, ``"topology-rank"``, ``"least-finished-first"``, ``"largest-first"``,
         ``"shortest-first"``; see the guide to orders.
     placement
-        On which node a task starts: ``"any"`` that has room for it.
+        On which node a task starts: ``"any"`` that has room for it. Or, with several inner
+        executors, on one of the group that suits it: ``"tarema"``, or one of those that it
+        is compared with: ``"round-robin"``, ``"fair"``, ``"fill-nodes"``,
+        ``"shortest-job-fastest-node"``; see the guide to several groups.
     labels
         Anything to remember every task of this run by.
     lost_retries
@@ -144,7 +148,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self.isolation = isolation
         self.archive = archive
         self.order = order
-        self.placement = arguments.one_of("placement", placement, arguments.PLACEMENTS)
+        self.placement = placement
         self.labels = labels
         self.lost_retries = lost_retries
         self.on_exhausted = arguments.on_exhausted(on_exhausted)
@@ -152,13 +156,18 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self._isolation_of(isolation)
         sized = arguments.sized_kinds(kinds, self._engine)
         self._history: History | None = None
-        first = order_named(order)
+        policy = arguments.placement_policy(placement, self._engine)
+        self._labelling: Labelling | None = None
+        if policy is not None and isinstance(self._engine, Several):
+            self._labelling = Labelling(policy, self._engine)
+        first = order_named(order if policy is None else policy.order or order)
         self._graph = TaskGraph() if first.needs_graph else None
         self._sizer = Sizer(
             arguments.unsized()
             if observe or not sized
             else arguments.categories(strategy, sized, objective, self._warn, self._before),
             queue=Lines(first),
+            policy=policy,
             lost_retries=lost_retries,
             let_run=on_exhausted == "let_run",
             consults=self._may_split,
@@ -191,12 +200,16 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             return
         self._sizes = FileSizes()
         self._history = self._opened_history()
+        labelling = self._labelling
+        if labelling is not None and self._history is not None:
+            labelling.profiles = self._history.profiles()
         self._driver = Driver(
             self._sizer,
             self._engine,
             observe=self._note,
             record=self._history.record if self._history else None,
             consult=self._ask if self._may_split else None,
+            look=None if labelling is None else labelling.look,
         )
         self._splitter = Splitter(self.submit, self._warn) if self._may_split else None
         self._driver.start()
@@ -376,7 +389,10 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         splitter.ask(hook, exhaustion, original, answered)
 
     def _before(self, task: TaskInfo) -> Sequence[Outcome]:
-        return self._history.before(task) if self._history else ()
+        before = self._history.before(task) if self._history else ()
+        if self._labelling is not None:
+            self._labelling.teach(before)
+        return before
 
     def _note(self, settle: Settle) -> None:
         self._costs.add(settle, self._sizer.largest)

@@ -265,7 +265,8 @@ class Ledger:
                 break
             if room.is_crowded():
                 continue
-            left = 0.0
+            # Who asks for nothing goes where fewest are.
+            left = 0.0 if demand else len(room.claims) / (room.slots or 1)
             for kind, need in demand:
                 over = room.free[kind] - need
                 if over < 0:

@@ -11,7 +11,7 @@ Heterogeneous Clusters", IEEE Big Data 2021, sections IV-D and V-E.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
 from parsl_sizer.model import Node, Outcome, SizerError, TaskInfo
@@ -190,18 +190,22 @@ class Tarema(_Labelled):
             return float("inf")
         return sum(abs(labels[name] - label) for name, label in wanted.items() if name in labels)
 
-    def choose(self, task: TaskInfo, places: Sequence[Place]) -> str:
+    def priorities(self, task: TaskInfo, groups: Iterable[str]) -> dict[str, tuple[float, int]]:
+        """The groups by what they are to a task, the best first; none if it is unknown."""
         if self._is_stale:
             self.tasks.among(self._labels, capacities(self._nodes.values()))
             self._is_stale = False
         wanted = self.tasks.of(task.category)
         if wanted is None:
+            return {}
+        ranks = {group: (self.distance(group, wanted), -self._power(group)) for group in groups}
+        return dict(sorted(ranks.items(), key=lambda item: item[1]))
+
+    def choose(self, task: TaskInfo, places: Sequence[Place]) -> str:
+        ranks = self.priorities(task, {place.group for place in places})
+        if not ranks:
             return self._least_loaded(places).name
-        ranks = {
-            group: (self.distance(group, wanted), -self._power(group))
-            for group in {place.group for place in places}
-        }
-        nearest = min(ranks.values())
+        nearest = next(iter(ranks.values()))
         return self._least_loaded([p for p in places if ranks[p.group] == nearest]).name
 
 

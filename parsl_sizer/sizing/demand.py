@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from parsl_sizer.model import Amounts, Resources, TaskInfo, exceeded
@@ -27,8 +27,8 @@ class Supply(NamedTuple):
     slots: int = 0
 
 
-Preference = Callable[[TaskInfo], Sequence[str]]
-"""The groups where a task had best go, the best one first."""
+Preference = Callable[[TaskInfo], Collection[str]]
+"""The groups where a task had best go, the best one first; none if that is not known."""
 
 
 def share(amounts: Amounts, largest: Resources) -> float:
@@ -42,7 +42,7 @@ def demands(
     needs: Iterable[Need],
     supplies: Sequence[Supply],
     group_of: Callable[[str], str],
-    preference: Preference | None = None,
+    preference: Preference = lambda task: (),
 ) -> Mapping[str, float]:
     """How many nodes of each group would be filled.
 
@@ -68,7 +68,7 @@ def demands(
             filled[supply.group] += _fills(need.amounts, supply)
     for need in waiting:
         count = need.times
-        for group in by_size if preference is None else preference(need.task):
+        for group in preference(need.task) or by_size:
             supply = known.get(group)
             if supply is None or not count or not _holds(supply, need.amounts):
                 continue
