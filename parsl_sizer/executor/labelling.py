@@ -54,9 +54,7 @@ def group_labels(
     >>> group_labels(rooms, ())
     {'big': {'cpu': 1, 'memory': 2}, 'fast': {'cpu': 1, 'memory': 1}}
     >>> speeds = {"big": 300.0, "fast": 900.0}
-    >>> profiles = [
-    ...     NodeProfile("host", {"cpu_single": speed}, executor=name) for name, speed in speeds.items()
-    ... ]
+    >>> profiles = [NodeProfile("h", {"cpu_single": speeds[one]}, executor=one) for one in speeds]
     >>> group_labels(rooms, profiles)
     {'big': {'cpu': 1}, 'fast': {'cpu': 2}}
     """
