@@ -472,7 +472,7 @@ class Driver:
         if (bad := self._engine.failure()) is not None:
             for job in [job for job in self._jobs.values() if job.waits]:
                 self._over(job, None, bad)
-        if self._engine.hand_on():
+        if not self._is_draining and self._engine.hand_on():
             self._hand_on()
         self._handle(Tick())
 

@@ -74,7 +74,7 @@ class CannotStart(HighThroughputExecutor):
 
 def test_if_one_group_cannot_start_none_is_left_running(tmp_path: Path) -> None:
     template = htex()
-    broken = CannotStart(label="broken", provider=template.provider, encrypted=False)
+    broken = CannotStart("broken", template.provider, address="127.0.0.1", encrypted=False)
     made = two_groups(inner=[htex(label="big"), broken], node="cores=2,memory=1GB")
     with nothing_left(), pytest.raises(OSError, match="no ports today"), made:
         made.start()
