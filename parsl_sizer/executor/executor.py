@@ -25,7 +25,7 @@ from parsl.utils import RepresentationMixin
 from parsl_sizer.archive.open import location
 from parsl_sizer.engines import Engine
 from parsl_sizer.engines.catalog import engine_for
-from parsl_sizer.engines.several import Several
+from parsl_sizer.engines.several import Several, group_of
 from parsl_sizer.model import OptOut, Outcome, TaskInfo
 from parsl_sizer.placement import Lines
 from parsl_sizer.placement import order as order_named
@@ -396,6 +396,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
 
     def _note(self, settle: Settle) -> None:
         self._costs.add(settle, self._sizer.largest)
+        if isinstance(self._engine, Several) and settle.outcomes:
+            self._costs.groups[group_of(settle.outcomes[-1].attempt.node)] += 1
 
     def _warn(self, text: str) -> None:
         """Say something once."""

@@ -345,3 +345,28 @@ def test_no_more_claims_wait_for_slots_than_may_whatever_they_ask_for() -> None:
     assert placed == ["n1"] * 4 + [None] * 2
     ledger.release("0")
     assert place(ledger, "again", memory=1.0) == "n1"
+
+
+def test_tasks_may_be_as_large_as_nodes_that_are_expected() -> None:
+    ledger = Ledger()
+    ledger.join(Node("small", Resources(cores=1, memory=4e9)))
+    before = ledger.changes
+    ledger.expect([Resources(cores=1, memory=16e9)])
+    assert ledger.changes > before
+    assert ledger.largest({}, {}).memory == 16e9
+    assert ledger.holds({Kind.MEMORY: 12e9})
+    assert ledger.find("task", demand({Kind.MEMORY: 12e9})) is None  # it is not here yet
+    before = ledger.changes
+    ledger.expect([Resources(cores=1, memory=16e9)])
+    assert ledger.changes == before
+    ledger.expect([])
+    assert ledger.largest({}, {}).memory == 4e9
+
+
+def test_who_asks_for_nothing_goes_where_fewest_are() -> None:
+    ledger = Ledger()
+    for name in "ab":
+        ledger.join(Node(name, Resources(cores=1, memory=4e9)))
+    for number in range(6):
+        ledger.claim(number, ledger.find(number, ()), ())
+    assert [len(ledger._rooms[name].claims) for name in "ab"] == [3, 3]
