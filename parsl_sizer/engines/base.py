@@ -106,7 +106,7 @@ class Engine(ABC):
         """The engine that runs this attempt."""
         return self
 
-    def failure(self) -> Exception | None:
+    def why_failed(self) -> Exception | None:
         """Why nothing can be run any more, if that is so."""
         if not getattr(self.inner, "bad_state_is_set", False):
             return None

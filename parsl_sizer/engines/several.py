@@ -82,15 +82,15 @@ class Several(Engine):
     def priority(self, given: Mapping[str, object]) -> float:
         return next(iter(self.parts.values())).priority(given)
 
-    def failure(self) -> Exception | None:
+    def why_failed(self) -> Exception | None:
         if self._living():
             return None
-        failures = (part.failure() for part in self.parts.values())
+        failures = (part.why_failed() for part in self.parts.values())
         return next((failure for failure in failures if failure), None)
 
     def hand_on(self) -> bool:
         for label, part in self.parts.items():
-            if part.has_died() and part.failure() is None:
+            if part.has_died() and part.why_failed() is None:
                 why = GroupFailed(f"The program that runs the tasks of {label} has ended.")
                 # It is in the middle of whatever it was doing: a task may be over already.
                 with contextlib.suppress(Exception):

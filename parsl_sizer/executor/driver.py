@@ -318,7 +318,7 @@ class Driver:
             future = job.call.launch(engine, attempt, capacity, declined=job.declined)
         except Exception as error:
             future = Future()
-            future.set_exception(self._engine.of(attempt).failure() or error)
+            future.set_exception(self._engine.of(attempt).why_failed() or error)
         future.add_done_callback(partial(self._came_back, attempt))
 
     def _came_back(self, attempt: Attempt, future: Future[Any]) -> None:
@@ -363,7 +363,7 @@ class Driver:
 
     def _goes_on_without(self, attempt: Attempt) -> bool:
         """Whether what ran an attempt has failed, and there is something else to run it."""
-        return self._engine.has_failed(attempt) and self._engine.failure() is None
+        return self._engine.has_failed(attempt) and self._engine.why_failed() is None
 
     def _settle(self, settle: Settle) -> None:
         job = self._jobs.get(settle.task.task_id)
@@ -469,7 +469,7 @@ class Driver:
             self._look_again.set()  # else it is asked again with the next look
 
     def _look_around(self) -> None:
-        if (bad := self._engine.failure()) is not None:
+        if (bad := self._engine.why_failed()) is not None:
             for job in [job for job in self._jobs.values() if job.waits]:
                 self._over(job, None, bad)
         if not self._is_draining and self._engine.hand_on():
@@ -482,7 +482,7 @@ class Driver:
             attempt = job.running
             if attempt is not None and self._engine.has_failed(attempt):
                 failed: Future[Any] = Future()
-                why = self._engine.of(attempt).failure()
+                why = self._engine.of(attempt).why_failed()
                 failed.set_exception(why or ending.TaskLost("What ran the task is gone."))
                 self._ended(attempt, failed)
 

@@ -38,10 +38,11 @@ def nodes_of(executor: SizedExecutor) -> Counter[str]:
 
 
 def recorded(archive: Path) -> list[Outcome]:
-    """All attempts of a run that is over."""
+    """All attempts of runs that are over, the first to end first."""
     found = open_archive(archive, read_only=True)
     try:
-        return [entry.outcome for entry in found.entries()]
+        outcomes = [entry.outcome for entry in found.entries()]
+        return sorted(outcomes, key=lambda outcome: outcome.ended_at)
     finally:
         found.close()
 

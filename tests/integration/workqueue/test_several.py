@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import sizer_tasks as tasks
 from parsl.executors import WorkQueueExecutor
 from parsl.providers import LocalProvider
@@ -66,6 +67,7 @@ def test_tasks_go_to_the_kind_of_worker_whose_labels_are_theirs(tmp_path: Path) 
         assert most <= SIZES[group_of(node)].memory * 1e6
 
 
+@pytest.mark.filterwarnings("ignore:Exception in thread WorkQueue-collector")  # that is Parsl's
 def test_a_group_of_work_queue_that_dies_hands_its_tasks_on_to_htex(tmp_path: Path) -> None:
     inner = [queue("mid"), htex(1, label="htex")]
     sizes = {"mid": SIZES["mid"]}

@@ -97,11 +97,11 @@ def test_a_group_that_died_is_given_up_and_the_others_go_on(parts: dict[str, Par
     assert parts["big"].inner.bad_state_is_set
     assert several.has_failed(on("big/a"))
     assert not several.has_failed(on("standard/a"))
-    assert several.failure() is None
+    assert several.why_failed() is None
     assert [node.group for node in several.nodes()] == ["standard"]
     assert [room.memory for room in several.expected()] == [4e9]
     parts["standard"].inner.set_bad_state_and_fail_all(RuntimeError("no blocks"))
-    assert several.failure() is not None
+    assert several.why_failed() is not None
 
 
 def test_nodes_are_expected_of_groups_that_may_ask_for_blocks(parts: dict[str, Part]) -> None:
