@@ -29,7 +29,7 @@ MEASURED = {
 Labels = Mapping[str, int]
 """A label per feature. A feature of which nothing is known is absent."""
 
-BIN = 1.01
+BIN = math.log(1.01)
 """Uses are counted in bins of 1 %, so that memory stays bounded however many tasks there are."""
 NEWS = 1.05
 """Labels are worked out anew when 5 % more tasks are known."""
@@ -198,4 +198,4 @@ class _Ranks:
 
 
 def _bin(amount: float) -> int:
-    return math.floor(math.log(amount) / math.log(BIN)) if amount > 0 else -(10**9)
+    return math.floor(math.log(amount) / BIN) if amount > 0 else -(10**9)

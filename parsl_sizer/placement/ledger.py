@@ -91,7 +91,8 @@ class _Room:
     @property
     def load(self) -> float:
         """The largest share of any kind that is claimed."""
-        return max(1 - self.free[kind] / total for kind, total in self.total.items() if total)
+        shares = (1 - self.free[kind] / total for kind, total in self.total.items() if total)
+        return max(shares, default=0.0)
 
     def holds(self, demand: Demand) -> bool:
         return _is_within(demand, self.total)

@@ -13,53 +13,23 @@ from sklearn.metrics import silhouette_score
 
 from parsl_sizer.placement import groups as module
 from parsl_sizer.placement.groups import FEATURES, grouped, named
+from parsl_sizer.simulator.machines import paper_cluster
 
-Range = tuple[float, float]
-
-
-def machines(kind: str, count: int, cpu: Range, memory: Range) -> dict[str, dict[str, float]]:
-    """Nodes with figures spread evenly over the ranges of Table IV; the disks are all alike."""
-    return {
-        f"{kind}{number}": {
-            "cpu_single": at(cpu, number, count),
-            "memory_bandwidth": at(memory, number, count),
-            "io_random_write": 107 + number % 2,
-            "io_random_read": 102,
-            "io_write": 483,
-            "io_read": 481,
-        }
-        for number in range(count)
-    }
-
-
-def at(limits: Range, number: int, count: int) -> float:
-    return limits[0] + (limits[1] - limits[0]) * number / max(1, count - 1)
-
-
-EQUAL = {
-    **machines("n1-", 5, (367, 384), (13800, 14300)),
-    **machines("n2-", 5, (458, 468), (17500, 17700)),
-    **machines("c2-", 5, (523, 525), (19800, 19900)),
-}
-"""The cluster 5;5;5."""
-UNEQUAL = {
-    **machines("e2-", 5, (368, 380), (13100, 13900)),
-    **machines("n1-", 4, (370, 384), (13300, 14200)),
-    **machines("n2-", 4, (469, 470), (17700, 17800)),
-    **machines("c2-", 2, (522, 524), (19800, 19800)),
-}
-"""The cluster 5;4;4;2: the paper gives one range for its two weakest kinds."""
+EQUAL, UNEQUAL = (
+    {one.node.name: dict(one.profile) for one in paper_cluster(name)}
+    for name in ("5;5;5", "5;4;4;2")
+)
 
 
 def kinds(profiles: dict[str, dict[str, float]]) -> list[list[str]]:
-    return [sorted({name[:2] for name in group}) for group in grouped(profiles)]
+    return [sorted({name.partition("-")[0] for name in group}) for group in grouped(profiles)]
 
 
 def test_the_paper_s_clusters_have_the_groups_of_its_table() -> None:
     assert [len(group) for group in grouped(EQUAL)] == [5, 5, 5]
-    assert kinds(EQUAL) == [["n1"], ["n2"], ["c2"]]
+    assert kinds(EQUAL) == [["N1"], ["N2"], ["C2"]]
     assert [len(group) for group in grouped(UNEQUAL)] == [9, 4, 2]
-    assert kinds(UNEQUAL) == [["e2", "n1"], ["n2"], ["c2"]]
+    assert kinds(UNEQUAL) == [["E2", "N1"], ["N2"], ["C2"]]
 
 
 @given(st.integers(0, 1000), st.sampled_from([EQUAL, UNEQUAL]))
