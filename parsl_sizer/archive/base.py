@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from parsl_sizer.model import Ending, Outcome, SizerError
+from parsl_sizer.model import Ending, NodeProfile, Outcome, SizerError
 
 LIVE = "live"
 SAMPLED = "sampled"
@@ -106,6 +106,18 @@ class Archive(Protocol):
 
     def prune(self, run_ids: Iterable[str]) -> int:
         """Remove runs with all their attempts; how many attempts that were."""
+        ...
+
+    def keep_profiles(self, profiles: Iterable[NodeProfile]) -> int:
+        """Keep what nodes can do, all or none; how many were not here before."""
+        ...
+
+    def profiles(self) -> list[NodeProfile]:
+        """The newest profile of each host by each executor, in the order of their names."""
+        ...
+
+    def forget_profiles(self, names: Iterable[str]) -> int:
+        """Remove all profiles of these names, old ones too; how many names had any."""
         ...
 
     def close(self) -> None:

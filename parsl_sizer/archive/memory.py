@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from parsl_sizer.model import Kind
+from parsl_sizer.model import Kind, NodeProfile
 
 from .base import EVERYTHING, Entry, Query, Run, RunLine
+from .profiles import newest, profile_of, profile_row
 from .rows import clean, label_text, outcome_of, row_of, searched, task_key
 
 Key = tuple[str, str, int]
@@ -18,6 +19,7 @@ class MemoryArchive:
     def __init__(self) -> None:
         self._runs: dict[str, Run] = {}
         self._entries: dict[Key, Entry] = {}
+        self._profiles: dict[tuple[str, float], NodeProfile] = {}
 
     def record(self, entries: Sequence[Entry]) -> int:
         """Keep these for good, all or none; how many were not here before."""
@@ -61,6 +63,25 @@ class MemoryArchive:
         for run_id in gone:
             self._runs.pop(run_id, None)
         return removed
+
+    def keep_profiles(self, profiles: Iterable[NodeProfile]) -> int:
+        """Keep what nodes can do, all or none; how many were not here before."""
+        given = [profile_of(*profile_row(profile)) for profile in profiles]
+        new = {(one.name, one.measured_at): one for one in reversed(given)}
+        before = len(self._profiles)
+        self._profiles = new | self._profiles
+        return len(self._profiles) - before
+
+    def profiles(self) -> list[NodeProfile]:
+        """The newest profile of each host by each executor, in the order of their names."""
+        return newest(self._profiles.values())
+
+    def forget_profiles(self, names: Iterable[str]) -> int:
+        """Remove all profiles of these names, old ones too; how many names had any."""
+        gone = set(names)
+        had = gone & {name for name, _ in self._profiles}
+        self._profiles = {key: one for key, one in self._profiles.items() if key[0] not in gone}
+        return len(had)
 
     def close(self) -> None:
         """Let go of it."""

@@ -84,5 +84,16 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY (path, run, task)
         )""",
     ),
+    (
+        """CREATE TABLE node_profiles (
+            id INTEGER PRIMARY KEY,
+            executor TEXT NOT NULL,
+            host TEXT NOT NULL,
+            measured_at REAL NOT NULL,
+            features TEXT NOT NULL,
+            methods TEXT NOT NULL,
+            UNIQUE (executor, host, measured_at)
+        )""",
+    ),
 )
 VERSION = len(MIGRATIONS)

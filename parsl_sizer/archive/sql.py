@@ -8,11 +8,15 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import lru_cache
 from typing import Any
 
+from parsl_sizer.model import NodeProfile
+
 from .base import EVERYTHING, Entry, Query, Refused, Run, RunLine
+from .profiles import COLUMNS as PROFILE_COLUMNS
+from .profiles import newest, profile_of, profile_row
 from .rows import COLUMNS, clean, label_text, outcome_of, row_of, searched, task_key
 
 RUN_COLUMNS = (
@@ -39,6 +43,18 @@ _INSERT_RUN = (
 _INSERT_LABEL = "INSERT INTO task_labels VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _INSERT_RUN_LABEL = "INSERT INTO run_labels VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _INSERT_INPUT = "INSERT INTO task_inputs VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_INSERT_PROFILE = (
+    f"INSERT INTO node_profiles ({', '.join(PROFILE_COLUMNS)}) VALUES (?, ?, ?, ?, ?) "
+    "ON CONFLICT DO NOTHING"
+)
+_SELECT_PROFILES = (
+    f"SELECT {', '.join(PROFILE_COLUMNS)} FROM node_profiles p WHERE measured_at = (SELECT "
+    "MAX(measured_at) FROM node_profiles WHERE executor = p.executor AND host = p.host)"
+)
+_DELETE_PROFILES = (
+    "DELETE FROM node_profiles "
+    "WHERE CASE executor WHEN '' THEN host ELSE executor || '/' || host END = ?"
+)
 _HAS_INPUT = "(a.run, a.task) IN (SELECT run, task FROM task_inputs WHERE path LIKE ? ESCAPE '!')"
 _HAS_LABEL = (
     "((a.run, a.task) IN (SELECT run, task FROM task_labels WHERE name = ? AND value = ?) "
@@ -169,6 +185,32 @@ class SqlArchive(ABC):
                     removed += count
         self._known.clear()
         return removed
+
+    def keep_profiles(self, profiles: Iterable[NodeProfile]) -> int:
+        """Keep what nodes can do, all or none; how many were not here before."""
+        rows = [profile_row(profile) for profile in profiles]
+        with self._transaction(writes=True):
+            return self._insert(_INSERT_PROFILE, rows)
+
+    def profiles(self) -> list[NodeProfile]:
+        """The newest profile of each host by each executor, in the order of their names."""
+        with self._transaction():
+            rows = self._fetch(_SELECT_PROFILES) if self._has_profiles() else []
+        found = []
+        for row in rows:
+            with suppress(ValueError, TypeError):  # somebody else has written it
+                found.append(profile_of(*row))
+        return newest(found)
+
+    def forget_profiles(self, names: Iterable[str]) -> int:
+        """Remove all profiles of these names, old ones too; how many names had any."""
+        with self._transaction(writes=True):
+            removed = [self._insert(_DELETE_PROFILES, [[name]]) for name in dict.fromkeys(names)]
+        return sum(map(bool, removed))
+
+    def _has_profiles(self) -> bool:
+        """Whether there is a table of them: not in an older archive that may only be read."""
+        return True
 
     def _key_of(self, run: Run) -> int:
         values = (

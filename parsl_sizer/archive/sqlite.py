@@ -149,6 +149,10 @@ class SqliteArchive(SqlArchive):
         with closing(self._connection.execute(statement, parameters)) as cursor:
             return cursor.fetchall()
 
+    def _has_profiles(self) -> bool:
+        [(tables,)] = self._fetch("SELECT COUNT(*) FROM sqlite_master WHERE name = 'node_profiles'")
+        return bool(tables)
+
     def _insert_attempts(self, rows: Sequence[Sequence[object]]) -> int:
         """In their order, and without saying NULL, which takes Python as long as all the rest."""
         if len(rows) >= MANY:

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
-from parsl_sizer.model import NOTHING, Amounts, Ending, Kind, Node, Resources, SizerError
+from parsl.executors.errors import BadStateException
+
+from parsl_sizer.model import (
+    NOTHING,
+    Amounts,
+    Attempt,
+    Ending,
+    Kind,
+    Node,
+    Resources,
+    SizerError,
+)
 from parsl_sizer.monitor import travel
 from parsl_sizer.monitor.wire import Plain
+from parsl_sizer.sizing import Sizer
 
 SIZED_KINDS = frozenset({Kind.CORES, Kind.MEMORY, Kind.DISK})
 GB = 1e9
@@ -38,18 +50,18 @@ class Engine(ABC):
     called from a thread of its own, blocks at all.
     """
 
-    name: ClassVar[str]
+    name: str
     packs: ClassVar[frozenset[Kind]] = NOTHING
     """The kinds for which the inner executor finds room itself, by specification."""
     enforces: ClassVar[frozenset[Kind]] = NOTHING
     """The kinds of which it stops a task that uses too much."""
-    measures: ClassVar[frozenset[Kind]] = SIZED_KINDS
+    measures: frozenset[Kind] = SIZED_KINDS
     """The kinds whose use by one task can be told there, so that they can be sized."""
-    takes: ClassVar[frozenset[str]] = frozenset()
+    takes: frozenset[str] = frozenset()
     """The words of a specification that it understands, besides amounts."""
-    isolations: ClassVar[tuple[str, ...]]
+    isolations: tuple[str, ...]
     """How tasks can be run, the default first."""
-    takes_bytes: ClassVar[bool] = False
+    takes_bytes: bool = False
     """Whether a call may cross it serialised: nothing there looks at the arguments."""
     own_process: ClassVar[bool] = False
     """Whether each attempt starts a Python of its own, which is a part of the time it takes."""
@@ -63,6 +75,8 @@ class Engine(ABC):
         self.inner = inner
         self.node = node
         """What the user says that a node has; kinds left out are learned."""
+        self.group = ""
+        """Its name among several, if it is one of these."""
 
     @property
     def is_shared(self) -> bool:
@@ -88,6 +102,40 @@ class Engine(ABC):
             return None
         return Resources(cores=1.0, disk=NOT_KNOWN).updated(known)
 
+    def of(self, attempt: Attempt) -> Engine:
+        """The engine that runs this attempt."""
+        return self
+
+    def why_failed(self) -> Exception | None:
+        """Why nothing can be run any more, if that is so."""
+        if not getattr(self.inner, "bad_state_is_set", False):
+            return None
+        return BadStateException(self.inner, self.inner.executor_exception)
+
+    def has_died(self) -> bool:
+        """Whether the program is gone without which nothing comes back, and nobody has noticed."""
+        return False
+
+    def hand_on(self) -> bool:
+        """Whether some of it has failed, so that what was there has to be run elsewhere."""
+        return False
+
+    def has_failed(self, attempt: Attempt) -> bool:
+        """Whether that part of it has failed which runs this attempt."""
+        return False
+
+    def still_here(self, nodes: Sequence[Node]) -> Sequence[Node]:
+        """Those of the nodes that it had just now on which something can be run."""
+        return nodes
+
+    def demand(self, sizer: Sizer) -> float | None:
+        """How many nodes the tasks that are not over would fill, about; None if not known."""
+        return sizer.demand(self.slots)
+
+    def expected(self) -> Sequence[Resources]:
+        """What nodes have that may yet come beside others that are here."""
+        return ()
+
     @abstractmethod
     def nodes(self) -> Sequence[Node] | None:
         """The nodes that are here now; None if the inner executor cannot say."""
@@ -105,6 +153,13 @@ class Engine(ABC):
         Called from the one thread that submits; `nodes` knows when the future is done.
         """
         return None
+
+    def calls_to_reach(self, heard: Collection[str]) -> int:
+        """How many calls to make at once so that each node gets some; 0 if all were heard of.
+
+        `heard` are the places that calls of `profiling` came back from. Blocks as `nodes` does.
+        """
+        return 0 if heard else 1
 
     def specification(
         self, allocation: Amounts, given: Mapping[str, object], capacity: Resources | None
@@ -146,6 +201,19 @@ class Engine(ABC):
         """What the user's specification says of a task's turn; the highest is first."""
         priority = given.get("priority")
         return float(priority) if isinstance(priority, Real) else 0.0
+
+    def submit_unsized(
+        self,
+        function: Any,
+        requested: Amounts,
+        given: Mapping[str, object],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> Future[Any]:
+        """Have a function called as if we were not there."""
+        plain = self.unsized(requested, given)
+        future: Future[Any] = self.inner.submit(function, plain, *args, **kwargs)
+        return future
 
     def verdict(self, error: BaseException) -> Verdict | None:
         """What an error of the inner executor's own means; None if it says nothing special."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, ClassVar
@@ -82,6 +82,11 @@ class CCTools(Engine):
             return None
         return future
 
+    def calls_to_reach(self, heard: Collection[str]) -> int:
+        """A call that asks for nothing in particular is given a whole worker."""
+        workers = self.nodes() or ()
+        return len(workers) if len(heard) < len(workers) else 0
+
     def specification(
         self, allocation: Amounts, given: Mapping[str, object], capacity: Resources | None
     ) -> dict[str, object]:
@@ -102,6 +107,17 @@ class CCTools(Engine):
         if MORE_THAN_REQUESTED in reason:
             return Verdict(Ending.EXHAUSTED, self._stopped_for())
         return next((verdict for text, verdict in ENDINGS.items() if text in reason), None)
+
+    def has_died(self) -> bool:
+        process = self._manager()
+        try:
+            return process is not None and not process.is_alive()
+        except ValueError:  # it is shut down
+            return False
+
+    @abstractmethod
+    def _manager(self) -> Any:
+        """The process that speaks to the workers; None before it is started."""
 
     @abstractmethod
     def _port(self) -> int | None:

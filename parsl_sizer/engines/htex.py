@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import pickle
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -70,15 +70,10 @@ class HighThroughput(Engine):
         return super().stated()
 
     def nodes(self) -> Sequence[Node] | None:
-        process = self.inner.interchange_proc
-        if process is None or process.poll() is not None:
+        managers = self._managers_here()
+        if managers is None:
             self._is_unknown = False
-            return ()  # to ask a dead interchange is to wait for ever
-        managers = [
-            manager
-            for manager in self.inner.connected_managers()
-            if manager["active"] and not manager.get("draining")
-        ]
+            return ()
         self._managers = max(self._managers, len(managers))
         counts = [int(manager["worker_count"]) for manager in managers]
         self._workers = max(counts, default=self._workers)
@@ -86,7 +81,7 @@ class HighThroughput(Engine):
         for manager in managers:
             name = self._name(manager["manager"])
             slots[name] = slots.get(name, 0) + int(manager["worker_count"])
-        if not slots and self._is_local:
+        if not slots and self._is_local and not self.group:
             slots[self._host] = 0  # its workers are about to come: tasks may wait for them there
         self._is_unknown = any(self._capacity(name) is None for name in slots)
         return [
@@ -94,6 +89,25 @@ class HighThroughput(Engine):
             for name, count in slots.items()
             if (capacity := self._capacity(name)) is not None
         ]
+
+    def has_died(self) -> bool:
+        process = self.inner.interchange_proc
+        return process is not None and process.poll() is not None
+
+    def _managers_here(self) -> list[dict[str, Any]] | None:
+        if self.inner.interchange_proc is None or self.has_died():
+            return None  # to ask a dead interchange is to wait for ever
+        return [
+            manager
+            for manager in self.inner.connected_managers()
+            if manager["active"] and not manager.get("draining")
+        ]
+
+    def calls_to_reach(self, heard: Collection[str]) -> int:
+        managers = self._managers_here() or []
+        if all(manager["manager"] in heard for manager in managers):
+            return 0
+        return sum(int(manager["worker_count"]) for manager in managers)
 
     def probe(self) -> Future[Any] | None:
         if not self._is_unknown or (self._probe is not None and not self._probe.done()):

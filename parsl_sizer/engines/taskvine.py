@@ -43,6 +43,9 @@ class TaskVine(CCTools):
         port: int = self.inner.manager_config.port
         return port or self._port_found()
 
+    def _manager(self) -> Any:
+        return self.inner._submit_process
+
     def _password_file(self) -> str | None:
         file: str | None = self.inner.manager_config.project_password_file
         return file

@@ -49,6 +49,9 @@ class WorkQueue(CCTools):
         port: int | None = getattr(self.inner, "_chosen_port", None)
         return port
 
+    def _manager(self) -> Any:
+        return getattr(self.inner, "submit_process", None)
+
     def _password_file(self) -> str | None:
         file: str | None = self.inner.project_password_file
         return file

@@ -10,6 +10,7 @@ learns, retries or settles, and the user's future gets the result.
 from .executor import SizedExecutor
 from .hints import sized, with_hints
 from .pool import SizedPoolExecutor, register_joblib
+from .profiles import profile_nodes
 from .retries import retry_handler
 from .splitting import Exhaustion, Part, Split
 from .story import Sizing, sizing_of
@@ -21,6 +22,7 @@ __all__ = [
     "SizedPoolExecutor",
     "Sizing",
     "Split",
+    "profile_nodes",
     "register_joblib",
     "retry_handler",
     "sized",

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from parsl_sizer.engines import Engine
+from parsl_sizer.engines.several import Several
 from parsl_sizer.model import Amounts, Kind, Outcome, Resources, SizerError, TaskInfo, parse_amounts
+from parsl_sizer.placement import POLICIES, Policy, policy
 from parsl_sizer.sizing import Categories
 from parsl_sizer.strategies import Family, Proposal, Setting
 from parsl_sizer.strategies.catalog import family
@@ -15,7 +17,6 @@ from parsl_sizer.strategies.modifiers import RoundedUp
 from .splitting import OnExhausted
 
 OBJECTIVES = ("throughput", "waste")
-PLACEMENTS = ("any",)
 ON_EXHAUSTED = ("raise", "let_run", "split")
 
 LEAST: Amounts = {Kind.MEMORY: 50e6, Kind.DISK: 100e6}
@@ -66,6 +67,41 @@ def node_amounts(node: str | Mapping[Any, float] | None) -> Amounts | None:
     if any(amount < 0 for amount in amounts.values()):
         raise BadArgument(f"node={node!r} has an amount below 0.")
     return {kind: amount for kind, amount in amounts.items() if amount}
+
+
+def nodes_by_label(
+    node: str | Mapping[Any, Any] | None, labels: Sequence[str]
+) -> Mapping[str, Amounts | None]:
+    """What a node of each executor has: the same for all, or a mapping by their labels.
+
+    >>> nodes_by_label({"big": "memory=64GB"}, ["big", "standard"])
+    {'big': {<Kind.MEMORY: 'memory'>: 64000000000.0}, 'standard': None}
+    """
+    if isinstance(node, Mapping) and node and not _are_kinds(node):
+        if unknown := [label for label in node if label not in labels]:
+            raise BadArgument(
+                f"node={node!r} names {unknown[0]!r}, which is neither the label of an inner "
+                f"executor ({', '.join(map(repr, labels))}) nor something that a node has."
+            )
+        return {label: node_amounts(node.get(label)) for label in labels}
+    amounts = node_amounts(node)
+    return dict.fromkeys(labels, amounts)
+
+
+def _are_kinds(node: Mapping[Any, Any]) -> bool:
+    return all(key in {kind.value for kind in Kind} for key in node)
+
+
+def placement_policy(name: str, engine: Engine) -> Policy | None:
+    """What chooses the node of a task; None leaves that to the ledger."""
+    one_of("placement", name, tuple(POLICIES))
+    found = policy(name)
+    if found is not None and not isinstance(engine, Several):
+        raise BadArgument(
+            f"placement={name!r} needs several inner executors, as in inner=[big, standard]: "
+            f"{engine.name} picks the node of a task itself."
+        )
+    return found
 
 
 def sized_kinds(kinds: Sequence[Any] | None, engine: Engine) -> tuple[Kind, ...]:

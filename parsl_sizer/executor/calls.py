@@ -97,7 +97,7 @@ class Call:
         if engine.is_shared and not engine.packs:
             amounts = {name: limits[name] for name in ("memory", "disk") if name in limits}
             node = {kind.value: amount for kind, amount in (engine.node or {}).items()}
-            claim = {"ledger": self.ledger, "capacity": node, "amounts": amounts}
+            claim = {"ledger": self.ledger + engine.group, "capacity": node, "amounts": amounts}
             if declined < ELSEWHERE:
                 claim["patience_s"] = PATIENCE_S
         order: dict[str, object] = {

@@ -21,8 +21,6 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from parsl.executors.errors import BadStateException
-
 from parsl_sizer.engines import Engine
 from parsl_sizer.model import (
     Attempt,
@@ -41,6 +39,7 @@ from parsl_sizer.sizing import (
     Consulted,
     Ended,
     Event,
+    Expected,
     Joined,
     Launch,
     Left,
@@ -117,11 +116,12 @@ class Driver:
         observe: Callable[[Settle], None] = lambda settle: None,
         record: Callable[[Outcome], None] | None = None,
         consult: Callable[[Job, Consult, Answered], None] | None = None,
+        look: Callable[[], None] | None = None,
     ) -> None:
         self._sizer = sizer
         self._consult = consult
+        self._look = look
         self._engine = engine
-        self._inner = engine.inner
         self._bundler = Bundler(engine)
         self._calls = 0  # that are with the engine
         self._slots = 0
@@ -138,6 +138,7 @@ class Driver:
         self._is_draining = self._is_finished = False
         self._tick_at = 0.0
         self._demand: tuple[float, float | None] = (-math.inf, 0.0)
+        self._expected: tuple[Resources, ...] = ()
         self._whys: dict[str, str] = {}
         self._why: tuple[object, str] = None, ""
         self._reason: BaseException | None = None
@@ -160,6 +161,8 @@ class Driver:
         if stated is not None:  # something to size by, until the first node is here
             self._inbox.put(partial(self._set_nodes, [Node("stated", stated)]))
             self._inbox.put(partial(self._set_nodes, ()))
+        if self._engine.expected():
+            self._inbox.put(self._expect)
         self._watcher.start()
 
     def submit(self, job: Job) -> None:
@@ -167,6 +170,19 @@ class Driver:
         self._inbox.put(partial(self._submit, job))
         if self._reason is not None:
             self._resolve(job, None, self._reason)
+
+    def errand(self, submit: Callable[[], Future[Any]]) -> Future[Any]:
+        """Let something be submitted that is no job, from the one thread that may."""
+        answer: Future[Any] = Future()
+
+        def act() -> None:
+            try:
+                submit().add_done_callback(partial(_pass_on, answer))
+            except Exception as error:
+                answer.set_exception(error)
+
+        self._inbox.put(act)
+        return answer
 
     def demand(self) -> float | None:
         """How many nodes the tasks that are not over would fill, about; None if not known."""
@@ -335,14 +351,15 @@ class Driver:
         return node.capacity if node else None
 
     def _send(self, job: Job, attempt: Attempt) -> None:
-        launch = partial(job.call.launch, self._engine, attempt, self._capacity(attempt))
-        future = self._called(partial(launch, declined=job.declined))
+        engine = self._engine.of(attempt)
+        launch = partial(job.call.launch, engine, attempt, self._capacity(attempt))
+        future = self._called(engine, partial(launch, declined=job.declined))
         future.add_done_callback(
             lambda done: self._inbox.put(partial(self._came_back, attempt, done))
         )
 
     def _send_bundle(self, bundle: Bundle) -> None:
-        future = self._called(partial(bundle.send, self._engine))
+        future = self._called(self._engine, partial(bundle.send, self._engine))
         future.add_done_callback(
             lambda done: self._inbox.put(partial(self._all_came_back, bundle, done))
         )
@@ -352,14 +369,14 @@ class Driver:
         for bundle in self._bundler.close():
             self._send_bundle(bundle)
 
-    def _called(self, call: Callable[[], Future[Any]]) -> Future[Any]:
+    def _called(self, engine: Engine, call: Callable[[], Future[Any]]) -> Future[Any]:
         """The future of a call of the inner executor's; a failed one if it takes none."""
         self._calls += 1
         try:
             return call()
         except Exception as error:
             failed: Future[Any] = Future()
-            failed.set_exception(self._bad_state() or error)
+            failed.set_exception(engine.why_failed() or error)
             return failed
 
     def _came_back(self, attempt: Attempt, future: Future[Any]) -> None:
@@ -386,7 +403,7 @@ class Driver:
             return
         answer = job.answer = self._read(future, attempt, job.recogniser)
         self.rejected += answer.rejected
-        if answer.report is not None and self._engine.seen(answer.report):
+        if answer.report is not None and self._engine.of(attempt).seen(answer.report):
             self._look_again.set()
         if answer.declined and not self._is_draining:
             job.declined += 1
@@ -411,10 +428,19 @@ class Driver:
     ) -> ending.Answer:
         """What came of an attempt; no report, whatever is in it, ends the loop."""
         try:
-            return ending.read(future, attempt, self._engine, self.now(), recogniser)
+            engine = self._engine.of(attempt)
+            answer = ending.read(future, attempt, engine, self.now(), recogniser)
         except Exception as error:
             logger.exception("The report of task %s cannot be read", attempt.task.task_id)
             return ending.Answer(Outcome(attempt, Ending.RAISED, self.now()), None, error)
+        if answer.error is not None and answer.report is None and self._goes_on_without(attempt):
+            self._set_nodes(list(self._nodes.values()))
+            answer.outcome = answer.outcome._replace(ending=Ending.LOST, node_lost=True)
+        return answer
+
+    def _goes_on_without(self, attempt: Attempt) -> bool:
+        """Whether what ran an attempt has failed, and there is something else to run it."""
+        return self._engine.has_failed(attempt) and self._engine.why_failed() is None
 
     def _settle(self, settle: Settle) -> None:
         job = self._jobs.get(settle.task.task_id)
@@ -481,7 +507,7 @@ class Driver:
         return self._why[1]
 
     def _set_nodes(self, nodes: Sequence[Node]) -> None:
-        here = {node.name: node for node in nodes}
+        here = {node.name: node for node in self._engine.still_here(nodes)}
         for name in [name for name in self._nodes if name not in here]:
             del self._nodes[name]
             self._handle(Left(name))
@@ -496,6 +522,7 @@ class Driver:
         """Take note of the nodes, if the engine could say; and ask one that has not said yet."""
         if nodes is not None:
             self._set_nodes(nodes)
+            self._expect()
         if self._is_draining:
             return
         try:
@@ -507,27 +534,41 @@ class Driver:
             self._look_again.set()
             probe.add_done_callback(self._probed)
 
+    def _expect(self) -> None:
+        if self._look is not None:
+            self._look()
+        expected = tuple(self._engine.expected())
+        if expected != self._expected:
+            self._expected = expected
+            self._handle(Expected(expected))
+
     def _probed(self, probe: Future[Any]) -> None:
         if not probe.cancelled() and probe.exception() is None:
             self._look_again.set()  # else it is asked again with the next look
 
     def _look_around(self) -> None:
-        if (bad := self._bad_state()) is not None:
+        if (bad := self._engine.why_failed()) is not None:
             for job in [job for job in self._jobs.values() if job.waits]:
                 self._over(job, None, bad)
+        if not self._is_draining and self._engine.hand_on():
+            self._hand_on()
         self._handle(Tick())
 
-    def _bad_state(self) -> BadStateException | None:
-        """Why the inner executor cannot run anything any more, if that is so."""
-        if not getattr(self._inner, "bad_state_is_set", False):
-            return None
-        return BadStateException(self._inner, self._inner.executor_exception)
+    def _hand_on(self) -> None:
+        """Give up what runs where nothing comes back: others run it."""
+        for job in list(self._jobs.values()):
+            attempt = job.running
+            if attempt is not None and self._engine.has_failed(attempt):
+                failed: Future[Any] = Future()
+                why = self._engine.of(attempt).why_failed()
+                failed.set_exception(why or ending.TaskLost("What ran the task is gone."))
+                self._ended(attempt, failed)
 
     def _update_demand(self) -> None:
         at, _ = self._demand
         now = time.monotonic()
         if now - at >= DEMAND_S:
-            self._demand = now, self._sizer.demand(self._engine.slots)
+            self._demand = now, self._engine.demand(self._sizer)
 
     def _drain(self) -> None:
         self._is_draining = True
@@ -578,3 +619,11 @@ class Driver:
                 job.future.set_exception(error)
         except BaseException:  # resolved before, or Parsl's callbacks raised: the loop goes on
             logger.exception("The future of task %s could not be resolved", job.task.task_id)
+
+
+def _pass_on(answer: Future[Any], done: Future[Any]) -> None:
+    error = CancelledError() if done.cancelled() else done.exception()
+    if error is None:
+        answer.set_result(done.result())
+    else:
+        answer.set_exception(error)

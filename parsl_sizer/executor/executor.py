@@ -23,7 +23,9 @@ from parsl.providers import LocalProvider
 from parsl.utils import RepresentationMixin
 
 from parsl_sizer.archive.open import location
+from parsl_sizer.engines import Engine
 from parsl_sizer.engines.catalog import engine_for
+from parsl_sizer.engines.several import Several, group_of
 from parsl_sizer.model import OptOut, Outcome, TaskInfo
 from parsl_sizer.placement import Lines
 from parsl_sizer.placement import order as order_named
@@ -40,13 +42,17 @@ from .foreign import passed_on
 from .graph import TaskGraph, calling_record
 from .hints import BadHint, read
 from .history import History
+from .labelling import Labelling
 from .naming import user_function
 from .recognisers import PLAIN, Recognisers
+from .several import Together
 from .shown import Costs, LiveLine, show
 from .splitting import Exhaustion, OnExhausted, Original, Splitter
 from .story import SizedFuture
 
 logger = logging.getLogger(__name__)
+
+Inner = ParslExecutor | Sequence[ParslExecutor] | None
 
 OFF = "PARSL_SIZER"
 """An environment variable: with the value ``off`` everything passes through untouched."""
@@ -59,12 +65,15 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
     ----------
     inner
         The executor that runs the tasks. By default a HighThroughputExecutor on this
-        machine.
+        machine. Or a list of executors, each a group of nodes: a task goes to a node of any
+        of them, and a group that fails hands its tasks on to the others; see the guide to
+        several groups.
     strategy
         The name of a strategy (``parsl-sizer strategies`` lists them), with options as in
         ``"percentile:p=95"``, or a function of a category that returns one.
     node
         What a node has, such as ``"cores=16,memory=64GB"``. What is left out is found out.
+        Of several inner executors, a mapping from their labels to that.
     kinds
         What is sized: some of ``"cores"``, ``"memory"``, ``"disk"``. By default all that
         can be measured with the inner executor.
@@ -88,7 +97,10 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         ``"dfs"``, ``"topology-rank"``, ``"least-finished-first"``, ``"largest-first"``,
         ``"shortest-first"``; see the guide to orders.
     placement
-        On which node a task starts: ``"any"`` that has room for it.
+        On which node a task starts: ``"any"`` that has room for it. Or, with several inner
+        executors, on one of the group that suits it: ``"tarema"``, or one of those that it
+        is compared with: ``"round-robin"``, ``"fair"``, ``"fill-nodes"``,
+        ``"shortest-job-fastest-node"``; see the guide to several groups.
     labels
         Anything to remember every task of this run by.
     lost_retries
@@ -103,16 +115,16 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         Whether to print what the run cost at its end, and on a terminal how far it is.
     """
 
-    def __new__(cls, inner: ParslExecutor | None = None, *_: Any, **__: Any) -> Any:
-        if cls is SizedExecutor:
+    def __new__(cls, inner: Inner = None, *_: Any, **__: Any) -> Any:
+        if cls is SizedExecutor and not isinstance(inner, (list, tuple)):
             cls = face(cls, HighThroughputExecutor if inner is None else type(inner))
         return super().__new__(cls)
 
     def __init__(
         self,
-        inner: ParslExecutor | None = None,
+        inner: Inner = None,
         strategy: str | Family = "auto",
-        node: str | Mapping[Any, float] | None = None,
+        node: str | Mapping[Any, Any] | None = None,
         kinds: Sequence[str] | None = None,
         category: intake.Categorise | None = None,
         observe: bool = False,
@@ -126,7 +138,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         on_exhausted: str | OnExhausted = "raise",
         report: bool = True,
     ) -> None:
-        self.inner = local_engine() if inner is None else inner
+        self.inner, self._engine = _engine(inner, node)
         self.strategy = strategy
         self.node = node
         self.kinds = kinds
@@ -136,22 +148,26 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self.isolation = isolation
         self.archive = archive
         self.order = order
-        self.placement = arguments.one_of("placement", placement, arguments.PLACEMENTS)
+        self.placement = placement
         self.labels = labels
         self.lost_retries = lost_retries
         self.on_exhausted = arguments.on_exhausted(on_exhausted)
         self.report = report
-        self._engine = engine_for(self.inner, arguments.node_amounts(node))
         self._isolation_of(isolation)
         sized = arguments.sized_kinds(kinds, self._engine)
         self._history: History | None = None
-        first = order_named(order)
+        policy = arguments.placement_policy(placement, self._engine)
+        self._labelling: Labelling | None = None
+        if policy is not None and isinstance(self._engine, Several):
+            self._labelling = Labelling(policy, self._engine)
+        first = order_named(order if policy is None else policy.order or order)
         self._graph = TaskGraph() if first.needs_graph else None
         self._sizer = Sizer(
             arguments.unsized()
             if observe or not sized
             else arguments.categories(strategy, sized, objective, self._warn, self._before),
             queue=Lines(first),
+            policy=policy,
             lost_retries=lost_retries,
             let_run=on_exhausted == "let_run",
             consults=self._may_split,
@@ -184,12 +200,16 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             return
         self._sizes = FileSizes()
         self._history = self._opened_history()
+        labelling = self._labelling
+        if labelling is not None and self._history is not None:
+            labelling.profiles = self._history.profiles()
         self._driver = Driver(
             self._sizer,
             self._engine,
             observe=self._note,
             record=self._history.record if self._history else None,
             consult=self._ask if self._may_split else None,
+            look=None if labelling is None else labelling.look,
         )
         self._splitter = Splitter(self.submit, self._warn) if self._may_split else None
         self._driver.start()
@@ -211,8 +231,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         if driver is None or sizes is None:
             said = read(resource_specification)
             given = passed_on(said.given, self._engine, self._warn)
-            plain = self._engine.unsized(said.requested, given)
-            return self.inner.submit(func, plain, *args, **kwargs)
+            return self._engine.submit_unsized(func, said.requested, given, args, kwargs)
         task, hints, recogniser, tag, instead = intake.task_info(
             next(self._ids),
             func,
@@ -255,10 +274,19 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             driver.submit(job)
         return job.future
 
+    def submit_unsized(
+        self, inner: ParslExecutor, func: Any, *args: Any, **kwargs: Any
+    ) -> Future[Any]:
+        """Have an inner executor call a function: not a task, so neither sized nor recorded."""
+        call = partial(inner.submit, func, {}, *args, **kwargs)
+        return call() if self._driver is None else self._driver.errand(call)
+
     def outstanding(self) -> int:
         """The demand for blocks, in Parsl's unit, worker slots: from sizes, not from counts."""
         if self._driver is None:
             return int(self.inner.outstanding())  # type: ignore[attr-defined]
+        if isinstance(self.inner, Together):
+            return self.inner.outstanding()
         if self.observe:  # those count, too, that wait for a first node
             return max(len(self._driver), int(self.inner.outstanding()))  # type: ignore[attr-defined]
         tasks, nodes = len(self._driver), self._driver.demand()
@@ -367,10 +395,15 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         splitter.ask(hook, exhaustion, original, answered)
 
     def _before(self, task: TaskInfo) -> Sequence[Outcome]:
-        return self._history.before(task) if self._history else ()
+        before = self._history.before(task) if self._history else ()
+        if self._labelling is not None:
+            self._labelling.teach(before)
+        return before
 
     def _note(self, settle: Settle) -> None:
         self._costs.add(settle, self._sizer.largest)
+        if isinstance(self._engine, Several) and settle.outcomes:
+            self._costs.groups[group_of(settle.outcomes[-1].attempt.node)] += 1
 
     def _warn(self, text: str) -> None:
         """Say something once."""
@@ -381,6 +414,19 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
 
 for _name in FORWARDED:
     setattr(SizedExecutor, _name, forwarded(_name))
+
+
+def _engine(inner: Inner, node: str | Mapping[Any, Any] | None) -> tuple[ParslExecutor, Engine]:
+    """The executor that is started and shut down, and how it is spoken to."""
+    if isinstance(inner, (list, tuple)):
+        together = Together(inner)
+        nodes = arguments.nodes_by_label(node, [member.label for member in together.members])
+        parts = {one.label: engine_for(one, nodes[one.label]) for one in together.members}
+        several = Several(parts)
+        together.watch_over(several)
+        return together, several
+    executor: Any = local_engine() if inner is None else inner
+    return executor, engine_for(executor, arguments.node_amounts(node))
 
 
 def local_engine(workers: int | None = None) -> HighThroughputExecutor:

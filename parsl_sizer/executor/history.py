@@ -27,7 +27,7 @@ from parsl_sizer.archive.open import Where, open_archive, shown
 from parsl_sizer.archive.recorder import Recorder
 from parsl_sizer.archive.sqlite import Empty
 from parsl_sizer.archive.warm import lessons
-from parsl_sizer.model import Kind, Outcome, Resources, TaskInfo
+from parsl_sizer.model import Kind, NodeProfile, Outcome, Resources, TaskInfo
 from parsl_sizer.report.run_summary import NODE_MEMORY
 from parsl_sizer.version import __version__
 
@@ -69,10 +69,17 @@ class History:
 
     def before(self, task: TaskInfo) -> Sequence[Outcome]:
         """What the task's category did in earlier runs; in the one thread that decides."""
+        return self._ask(lambda archive: lessons(archive, task))
+
+    def profiles(self) -> Sequence[NodeProfile]:
+        """What was measured of nodes."""
+        return self._ask(lambda archive: archive.profiles())
+
+    def _ask(self, question: Callable[[Archive], Sequence[T]]) -> Sequence[T]:
         if not self._is_readable:
             return ()
         try:
-            return within(PATIENCE_S, lambda: self._lessons(task))
+            return within(PATIENCE_S, lambda: self._answer(question))
         except FutureTimeoutError:
             reason = f"The archive {shown(self._where)} has not answered in {PATIENCE_S:g} s."
         except ArchiveError as error:
@@ -92,13 +99,13 @@ class History:
                 within(PATIENCE_S, archive.close)
         self._recorder.close()  # last: who only reads leaves the log of SQLite beside its file
 
-    def _lessons(self, task: TaskInfo) -> Sequence[Outcome]:
+    def _answer(self, question: Callable[[Archive], Sequence[T]]) -> Sequence[T]:
         if self._archive is None:
             try:
                 self._archive = open_archive(self._where, read_only=True)
             except Empty:
                 return ()
-        return lessons(self._archive, task)
+        return question(self._archive)
 
 
 def within(patience_s: float, call: Callable[[], T]) -> T:

@@ -312,6 +312,8 @@ def _chosen(executors: Sequence[Any], labels: Sequence[str] | None) -> Sequence[
 def _workers(executor: ParslExecutor) -> int:
     """How many tasks an executor may run at once, as far as it says."""
     inner: Any = getattr(executor, "inner", executor)
+    if members := getattr(inner, "members", None):
+        return sum(map(_workers, members))
     if threads := getattr(inner, "max_threads", None):
         return int(threads)
     said = getattr(inner, "max_workers_per_node", None)

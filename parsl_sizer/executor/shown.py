@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
+from collections import Counter
 from typing import ClassVar
 
 from rich.console import Console
@@ -29,6 +30,8 @@ class Costs:
     def __init__(self, hypothetical: Categories | None = None) -> None:
         self._hypothetical = hypothetical
         self.run = RunCost()
+        self.groups: Counter[str] = Counter()
+        """How many tasks ended in each of several groups."""
 
     def add(self, settle: Settle, node: Resources | None) -> None:
         """A task is over."""
@@ -55,6 +58,9 @@ def show(costs: Costs, label: str, *, observed: bool = False) -> None:
     console = _console()
     console.print(Text(f"\nparsl_sizer: what tasks on {label} {what}", style="bold"))
     console.print(run_table(costs.run))
+    if costs.groups:
+        shares = ", ".join(f"{group} {count:,}" for group, count in costs.groups.most_common())
+        console.print(f"Tasks by group: {shares}")
 
 
 class LiveLine:

@@ -6,7 +6,7 @@ allocation (`Amounts`); what comes back is an `Outcome` with its `Ending` and
 """
 
 from .errors import ResourcesExhausted, SizerError, TraceError, UnknownStrategy
-from .nodes import Node, NodeGroup
+from .nodes import Node, NodeGroup, NodeProfile
 from .outcome import Ending, Outcome, Usage
 from .possible import are_possible, can_be, is_possible
 from .resources import NOTHING, Amounts, Kind, Resources, exceeded
@@ -23,6 +23,7 @@ __all__ = [
     "Kind",
     "Node",
     "NodeGroup",
+    "NodeProfile",
     "OptOut",
     "Outcome",
     "Resources",

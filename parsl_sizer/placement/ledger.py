@@ -8,12 +8,15 @@ the allocations on a node never sum to more than the node, to the last byte.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from parsl_sizer.model import Amounts, Kind, Node, Resources, exceeded
+
+from .policy import Place
 
 SCALE = 2**60
 """Units per byte, core or GPU: every float above 1/256 is a whole number of them. So there
@@ -67,6 +70,7 @@ class _Room:
     """
 
     name: str
+    group: str
     capacity: Resources
     total: dict[Kind, int]
     free: dict[Kind, int]
@@ -83,6 +87,12 @@ class _Room:
     def __post_init__(self) -> None:
         if self.slots:
             self.slot = {kind: -(-total // self.slots) for kind, total in self.total.items()}
+
+    @property
+    def load(self) -> float:
+        """The largest share of any kind that is claimed."""
+        shares = (1 - self.free[kind] / total for kind, total in self.total.items() if total)
+        return max(shares, default=0.0)
 
     def holds(self, demand: Demand) -> bool:
         return _is_within(demand, self.total)
@@ -145,6 +155,7 @@ class Ledger:
         self._kept: tuple[Hashable, str] | None = None
         self._refused: dict[Demand, int] = {}  # the growths at which no node had room for it
         self._shapes: dict[Resources, int] = {}
+        self._expected: frozenset[Resources] = frozenset()
         self._ahead = 1
         self.growths = 0
         """How often room has grown anywhere."""
@@ -159,9 +170,10 @@ class Ledger:
         """Count a node in; of one that is here already the capacity is stated anew."""
         self.leave(node.name)
         former = self._left.pop(node.name, None)
-        total = {kind: _units(float(node.capacity[kind])) for kind in Kind}
-        capacity = Resources(**{kind.value: total[kind] / SCALE for kind in Kind})
-        room = _Room(node.name, capacity, total, dict(total), node.slots, ahead=self._ahead)
+        total = _total(node.capacity)
+        capacity = _counted(total)
+        free, ahead = dict(total), self._ahead
+        room = _Room(node.name, node.group, capacity, total, free, node.slots, ahead=ahead)
         for claim in former.claims.values() if former else ():
             room.put(claim)
         self._grow(room)
@@ -170,6 +182,13 @@ class Ledger:
             self._shapes = {shape: count for shape, count in self._shapes.items() if count}
             self.changes += 1
         self._shapes[capacity] = self._shapes.get(capacity, 0) + 1
+
+    def expect(self, capacities: Iterable[Resources]) -> None:
+        """Take note of nodes that may yet come: tasks may be as large as these."""
+        expected = frozenset(_counted(_total(capacity)) for capacity in capacities)
+        if expected != self._expected:
+            self._expected = expected
+            self.changes += 1
 
     def let_wait(self, ahead: int) -> None:
         """Let so many claims wait for each slot that is taken, where slots are known."""
@@ -197,17 +216,17 @@ class Ledger:
     def largest(self, above: Amounts, wanted: Amounts) -> Resources | None:
         """The capacity of one node, to size a task by; None if none has more than `above`.
 
-        It is always a node as it stands, never the best of several: what is at most
-        this fits somewhere. Of the nodes with more than `above` in each of its kinds,
-        those that hold `wanted` come first, then those with most of the kinds of
+        It is always a node as it stands, or is expected, never the best of several: what
+        is at most this fits somewhere. Of the nodes with more than `above` in each of its
+        kinds, those that hold `wanted` come first, then those with most of the kinds of
         `above` in its order, then those with most memory. While no node is here the
         last that was stands in, as blocks come back the way they went.
         """
-        if not above and len(self._shapes) == 1:
+        if not above and len(self._shapes) == 1 and not self._expected:
             return next(iter(self._shapes))
         shapes = [
             shape
-            for shape in self._shapes
+            for shape in self._all_shapes()
             if all(shape[kind] > amount for kind, amount in above.items())
         ]
         if len(shapes) < 2:
@@ -220,7 +239,7 @@ class Ledger:
 
     def holds(self, amounts: Amounts) -> bool:
         """Whether some node, if it were empty, would hold these amounts."""
-        return any(not exceeded(shape, amounts) for shape in self._shapes)
+        return any(not exceeded(shape, amounts) for shape in self._all_shapes())
 
     def capacity(self, key: Hashable) -> Resources | None:
         """The capacity of the node on which `key` has its claim."""
@@ -247,7 +266,8 @@ class Ledger:
                 break
             if room.is_crowded():
                 continue
-            left = 0.0
+            # Who asks for nothing goes where fewest are.
+            left = 0.0 if demand else len(room.claims) / (room.slots or 1)
             for kind, need in demand:
                 over = room.free[kind] - need
                 if over < 0:
@@ -264,10 +284,28 @@ class Ledger:
                     best, least = room, left
         if best is not None:
             return best.name
-        if len(self._refused) >= REFUSALS:
-            self._refused.clear()
-        self._refused[demand] = self.growths
+        self._refuse(demand)
         return None
+
+    def places(self, key: Hashable, demand: Demand) -> Sequence[Place]:
+        """All nodes with room for this, in no order, for whoever wants to choose one.
+
+        Those where it would wait for a slot are left out if there are others.
+        """
+        kept = None
+        if self._kept is not None:
+            holder, name = self._kept
+            kept = self._rooms[name]
+            if holder == key and kept.has_room(demand):
+                return (kept,)
+        since = self._refused.get(demand, -1)
+        if since == self.growths:
+            return ()
+        grown = itertools.takewhile(lambda room: room.grown > since, reversed(self._rooms.values()))
+        roomy = [room for room in grown if room is not kept and room.has_room(demand)]
+        if not roomy:
+            self._refuse(demand)
+        return [room for room in roomy if _is_within(demand, room.free)] or roomy
 
     def claim(self, key: Hashable, name: str, demand: Demand) -> None:
         """Take room on a node that has it."""
@@ -325,6 +363,14 @@ class Ledger:
             found = self.find(other.key, other.demand)
             (room if found is None else self._rooms[found]).put(other)
 
+    def _all_shapes(self) -> Iterable[Resources]:
+        return {**self._shapes, **dict.fromkeys(self._expected)} if self._expected else self._shapes
+
+    def _refuse(self, demand: Demand) -> None:
+        if len(self._refused) >= REFUSALS:
+            self._refused.clear()
+        self._refused[demand] = self.growths
+
     def _drop(self, claim: _Claim) -> None:
         room = claim.room
         room.drop(claim)
@@ -344,6 +390,14 @@ class Ledger:
         room.grown = self.growths
         self._rooms.pop(room.name, None)
         self._rooms[room.name] = room
+
+
+def _total(capacity: Resources) -> dict[Kind, int]:
+    return {kind: _units(float(capacity[kind])) for kind in Kind}
+
+
+def _counted(total: Mapping[Kind, int]) -> Resources:
+    return Resources(**{kind.value: total[kind] / SCALE for kind in Kind})
 
 
 def _is_within(demand: Demand, amounts: Mapping[Kind, int]) -> bool:

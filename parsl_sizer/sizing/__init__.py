@@ -1,7 +1,7 @@
 """The decision loop. Pure: no clock, no I/O, no thread.
 
-Drivers report events: a task was `Submitted`, a node `Joined` or `Left`, an attempt
-`Started` or `Ended` or was `Withdrawn`. The `Sizer` asks `Categories` how large each
+Drivers report events: a task was `Submitted`, a node `Joined` or `Left` or is `Expected`, an
+attempt `Started` or `Ended` or was `Withdrawn`. The `Sizer` asks `Categories` how large each
 attempt must be, lets it wait in the queue until the ledger finds room, and answers with
 actions: `Launch` an attempt, `Consult` the user about a task that ran out, `Settle` a task.
 Every `Outcome` goes back to `Categories`, and so to the strategy of its category, before
@@ -15,6 +15,7 @@ from .messages import (
     Consulted,
     Ended,
     Event,
+    Expected,
     Joined,
     Launch,
     Left,
@@ -33,6 +34,7 @@ __all__ = [
     "Consulted",
     "Ended",
     "Event",
+    "Expected",
     "Joined",
     "Launch",
     "Left",

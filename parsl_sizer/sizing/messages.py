@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from parsl_sizer.model import Amounts, Attempt, Ending, Node, Outcome, TaskInfo
+from parsl_sizer.model import Amounts, Attempt, Ending, Node, Outcome, Resources, TaskInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,18 @@ class Left:
 
 
 @dataclass(frozen=True, slots=True)
+class Expected:
+    """Nodes of these capacities may yet come, and are all that may."""
+
+    capacities: tuple[Resources, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed."""
 
 
-Event = Submitted | Started | Ended | Withdrawn | Consulted | Joined | Left | Tick
+Event = Submitted | Started | Ended | Withdrawn | Consulted | Joined | Left | Expected | Tick
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from parsl_sizer.archive.base import SAMPLED, Archive, Query
 from parsl_sizer.archive.memory import matches
 from parsl_sizer.model import Attempt, Ending, Kind, OptOut, Outcome, TaskInfo, Usage
 
+from .profile_laws import PROFILE_LAWS, PROFILES
+
 ODD_TEXTS = ("", "ä ☃ 𝄞", "it's; DROP TABLE runs --", "100%_!?", "two\nlines\ttab", "x" * 5000)
 
 
@@ -210,6 +212,14 @@ def check_many_are_read_page_by_page(archive: Archive) -> None:
     assert len(list(archive.entries(Query(last=3000)))) == 3000
 
 
+def check_pruning_leaves_profiles_alone(archive: Archive) -> None:
+    """What a node can do is not a part of any run."""
+    archive.record(entries(20))
+    archive.keep_profiles(PROFILES)
+    archive.prune(["run-0", "run-1", "run-2"])
+    assert len(archive.profiles()) == len(PROFILES)
+
+
 LAWS: tuple[Callable[[Archive], None], ...] = (
     check_what_is_recorded_comes_back,
     check_nothing_is_counted_twice,
@@ -219,6 +229,8 @@ LAWS: tuple[Callable[[Archive], None], ...] = (
     check_what_is_pruned_is_gone,
     check_a_run_that_is_pruned_is_not_taken_for_another,
     check_many_are_read_page_by_page,
+    check_pruning_leaves_profiles_alone,
+    *PROFILE_LAWS,
 )
 
 

@@ -31,6 +31,7 @@ PUBLIC = {
     "Strategy",
     "TaskInfo",
     "__version__",
+    "profile_nodes",
     "register_joblib",
     "retry_handler",
     "sized",

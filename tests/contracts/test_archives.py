@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from parsl_sizer.archive import postgres
 from parsl_sizer.archive.base import Archive, ArchiveError, Query
 from parsl_sizer.archive.facts import facts
 from parsl_sizer.archive.memory import MemoryArchive
@@ -16,6 +17,7 @@ from parsl_sizer.archive.postgres import PostgresArchive
 from parsl_sizer.archive.schema import VERSION
 from parsl_sizer.archive.sqlite import SqliteArchive
 from parsl_sizer.testing.archive_laws import LAWS, entries
+from parsl_sizer.testing.profile_laws import PROFILES
 
 
 @pytest.fixture(params=["memory", "sqlite", "sqlite without a shared log", "postgres"])
@@ -92,6 +94,23 @@ def test_who_may_write_but_not_make_tables_writes(
     with pytest.raises(ArchiveError, match="permission denied"):
         writer.prune(["run-1"])
     writer.close()
+
+
+def test_an_older_postgres_is_brought_up_to_date(
+    new_database: Callable[[], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = new_database()
+    with monkeypatch.context() as patch:
+        patch.setattr(postgres, "MIGRATIONS", postgres.MIGRATIONS[:1])
+        patch.setattr(postgres, "VERSION", 1)
+        older = PostgresArchive(url)
+        older.record(entries(10))
+        older.close()
+    archive = PostgresArchive(url)
+    assert archive.profiles() == []
+    assert archive.keep_profiles(PROFILES) == len(PROFILES)
+    assert len(list(archive.entries())) == 10
+    archive.close()
 
 
 def test_a_newer_postgres_is_left_alone(new_database: Callable[[], str]) -> None:

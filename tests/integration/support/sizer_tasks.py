@@ -48,6 +48,14 @@ def hold(mb, s=0.0, parsl_resource_specification=None):
 
 
 @python_app
+def compute(s):
+    """Keep one core busy for so many seconds of its time."""
+    until = time.process_time() + s
+    while time.process_time() < until:
+        pass
+
+
+@python_app
 def hold_until(path, mb=1, begun=None, parsl_resource_specification=None):
     """Hold memory until a file appears; tell its process by another one when it begins."""
     if begun is not None:

@@ -22,6 +22,7 @@ from parsl_sizer.archive.open import (
 from parsl_sizer.archive.schema import VERSION
 from parsl_sizer.archive.sqlite import BUSY_S, SqliteArchive, file_at
 from parsl_sizer.testing.archive_laws import entries
+from parsl_sizer.testing.profile_laws import PROFILES
 
 MOUNTS = """\
 proc /proc proc rw 0 0
@@ -224,6 +225,30 @@ def test_a_migration_that_fails_leaves_the_archive_as_it_was(
     connection.close()
     assert "new" not in names
     archive = open_archive(path)
+    assert len(list(archive.entries())) == 10
+    archive.close()
+
+
+def test_an_older_archive_is_read_as_it_is_and_brought_up_to_date_when_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from parsl_sizer.archive import sqlite
+
+    path = tmp_path / "archive.sqlite3"
+    with monkeypatch.context() as patch:
+        patch.setattr(sqlite, "MIGRATIONS", sqlite.MIGRATIONS[:1])
+        patch.setattr(sqlite, "VERSION", 1)
+        older = open_archive(path)
+        older.record(entries(10))
+        older.close()
+    before = path.read_bytes()
+    archive = open_archive(path, read_only=True)
+    assert len(list(archive.entries())) == 10
+    assert archive.profiles() == []
+    archive.close()
+    assert path.read_bytes() == before
+    archive = open_archive(path)
+    assert archive.keep_profiles(PROFILES) == len(PROFILES)
     assert len(list(archive.entries())) == 10
     archive.close()
 

@@ -217,6 +217,27 @@ def test_a_callback_may_shut_it_down() -> None:
     until(lambda: all(thread.name != "parsl_sizer-loop" for thread in threading.enumerate()))
 
 
+def test_an_errand_is_submitted_from_the_loop_and_is_no_job(bench: Bench) -> None:
+    threads = []
+
+    def submit() -> Future[Any]:
+        threads.append(threading.current_thread().name)
+        return bench.inner.submit(None, {})
+
+    answers = [bench.driver.errand(submit) for _ in range(2)]
+    bench.launched(2)
+    bench.inner.calls[0].set_result("done")
+    bench.inner.calls[1].set_exception(ValueError("as it should"))
+    assert answers[0].result(LIMIT_S) == "done"
+    with pytest.raises(ValueError, match="as it should"):
+        answers[1].result(LIMIT_S)
+    assert set(threads) == {"parsl_sizer-loop"}
+    assert len(bench.driver) == 0
+    bench.inner.refuses = RuntimeError("not now")
+    with pytest.raises(RuntimeError, match="not now"):
+        bench.driver.errand(submit).result(LIMIT_S)
+
+
 def test_what_finds_no_room_waits_for_it(bench: Bench) -> None:
     futures = [bench.submit() for _ in range(2)]
     bench.launched(1).set_result(1)

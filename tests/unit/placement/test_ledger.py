@@ -345,3 +345,65 @@ def test_no_more_claims_wait_for_slots_than_may_whatever_they_ask_for() -> None:
     assert placed == ["n1"] * 4 + [None] * 2
     ledger.release("0")
     assert place(ledger, "again", memory=1.0) == "n1"
+
+
+def test_tasks_may_be_as_large_as_nodes_that_are_expected() -> None:
+    ledger = Ledger()
+    ledger.join(Node("small", Resources(cores=1, memory=4e9)))
+    before = ledger.changes
+    ledger.expect([Resources(cores=1, memory=16e9)])
+    assert ledger.changes > before
+    assert ledger.largest({}, {}).memory == 16e9
+    assert ledger.holds({Kind.MEMORY: 12e9})
+    assert ledger.find("task", demand({Kind.MEMORY: 12e9})) is None  # it is not here yet
+    before = ledger.changes
+    ledger.expect([Resources(cores=1, memory=16e9)])
+    assert ledger.changes == before
+    ledger.expect([])
+    assert ledger.largest({}, {}).memory == 4e9
+
+
+def test_who_asks_for_nothing_goes_where_fewest_are() -> None:
+    ledger = Ledger()
+    for name in "ab":
+        ledger.join(Node(name, Resources(cores=1, memory=4e9)))
+    for number in range(6):
+        ledger.claim(number, ledger.find(number, ()), ())
+    assert [len(ledger._rooms[name].claims) for name in "ab"] == [3, 3]
+
+
+class TestPlaces:
+    @given(
+        st.lists(
+            st.tuples(st.sampled_from(["claim", "release", "keep", "leave"]), st.integers(1, 9)),
+            max_size=40,
+        )
+    )
+    def test_there_is_a_place_just_where_a_node_is_found(
+        self, happenings: list[tuple[str, int]]
+    ) -> None:
+        """Two ledgers with the same story: who refuses in one refuses in the other."""
+        found, offered = Ledger(), Ledger()
+        for ledger in (found, offered):
+            for name, slots in (("n", 0), ("m", 0), ("s", 2)):
+                ledger.join(Node(name, Resources(memory=8), slots=slots))
+        for number, (what, amount) in enumerate(happenings):
+            asked = demand({Kind.MEMORY: float(amount)})
+            name = found.find(number, asked)
+            places = {place.name for place in offered.places(number, asked)}
+            assert (name is None and not places) or name in places
+            for ledger in (found, offered):
+                if what == "claim" and name is not None:
+                    ledger.claim(number, name, asked)
+                elif what == "release":
+                    ledger.release(number - amount)
+                elif what == "keep":
+                    ledger.keep(number, asked)
+                elif what == "leave" and amount == 1:
+                    ledger.leave("m")
+
+    def test_the_load_is_the_largest_share_of_any_kind(self) -> None:
+        ledger = ledger_of(n=Resources(cores=4, memory=8 * GB), empty=Resources())
+        place(ledger, "a", cores=1, memory=4 * GB)
+        loads = {place.name: place.load for place in ledger.places("b", ())}
+        assert loads == {"n": 0.5, "empty": 0.0}
