@@ -562,7 +562,7 @@ class Driver:
                 failed: Future[Any] = Future()
                 why = self._engine.of(attempt).why_failed()
                 failed.set_exception(why or ending.TaskLost("What ran the task is gone."))
-                self._ended(attempt, failed)
+                self._ended(attempt, failed, self._handle)
 
     def _update_demand(self) -> None:
         at, _ = self._demand
