@@ -1,0 +1,284 @@
+"""When to ask for blocks, and when to give them back: events in, actions out.
+
+Stages that are planned become `Lease`s: what is wanted. A lease that is due is asked for:
+requested blocks. A block that has started is observed, and how long it waited is learned. No
+clock, no I/O, no thread: `handle` is told the time, and `due_at` says when to call again.
+
+A block that starts before its stage can begin is a miss. It is kept if the stage is
+thought to begin sooner than another block would come, and is then used; otherwise, and
+also when it has been idle for as long as another would take to come, it is given back and
+asked for anew. So a miss costs at most the block's cores for one estimated wait.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from random import Random
+
+from .leases import Block, Lease, leased
+from .messages import (
+    Action,
+    BlockEnded,
+    BlockStarted,
+    CancelBlock,
+    Event,
+    RequestBlock,
+    Stage,
+    StageEnded,
+    StageExpected,
+    StagesPlanned,
+    StageStarted,
+    Tick,
+)
+from .policies import Policy
+from .policies import policy as named
+from .waits import WaitEstimator
+
+
+class Planner:
+    """The blocks of one workflow.
+
+    Laws: never more than `max_blocks` are asked for and not ended; every block that is asked
+    for is cancelled, if it has not ended by itself, once no stage needs it.
+
+    Parameters
+    ----------
+    policy
+        One of `POLICIES`, or its name.
+    waits
+        What is known of the queue; it learns from this workflow's blocks.
+    random
+        Decides what `waits` samples.
+    max_blocks
+        How many blocks there may be at once, asked for or running.
+    patience_s
+        How long blocks that no stage needs any more are kept, lest more work comes.
+    slack_s
+        How soon after another's end a block starts that only waited for that. Then its wait
+        tells how long the queue takes at most. Batch systems look every half minute or so.
+
+    >>> from parsl_sizer.scaling import Geometry, Stage
+    >>> many, one = Geometry(4, 28), Geometry(1, 1)
+    >>> waits = WaitEstimator()
+    >>> waits.observe(one, 300.0, Random(1))
+    >>> planner = Planner("asa", waits, Random(1), max_blocks=2)
+    >>> stages = Stage("align", many, expected_s=1000.0), Stage("merge", one)
+    >>> [action.block for action in planner.handle(StagesPlanned(stages), 0.0)]
+    ['align-1']
+    >>> planner.handle(BlockStarted("align-1"), 60.0), planner.handle(StageStarted("align"), 60.0)
+    ([], [])
+    >>> planner.due_at(60.0)
+    760.0
+    >>> [(action.block, action.after) for action in planner.handle(Tick(), 760.0)]
+    [('merge-2', ('align-1',))]
+    """
+
+    def __init__(
+        self,
+        policy: Policy | str,
+        waits: WaitEstimator,
+        random: Random,
+        *,
+        max_blocks: int,
+        patience_s: float = 0.0,
+        slack_s: float = 30.0,
+    ) -> None:
+        if max_blocks < 1:
+            raise ValueError(f"max_blocks must be 1 or more, not {max_blocks}")
+        self.policy = policy if isinstance(policy, Policy) else named(policy)
+        self._waits = waits
+        self._random = random
+        self._max_blocks = max_blocks
+        self._patience_s = patience_s
+        self._slack_s = slack_s
+        self._leases: list[Lease] = []
+        self._by_stage: dict[str, Lease] = {}
+        self._blocks: dict[str, Block] = {}
+        self._asked = 0
+
+    @property
+    def planned(self) -> tuple[str, ...]:
+        """Stages that are not over."""
+        return tuple(name for name, lease in self._by_stage.items() if name not in lease.ended)
+
+    @property
+    def requested(self) -> tuple[str, ...]:
+        """Blocks that were asked for and have not started."""
+        return tuple(name for name, block in self._blocks.items() if block.started_at is None)
+
+    @property
+    def observed(self) -> tuple[str, ...]:
+        """Blocks that run."""
+        return tuple(name for name, block in self._blocks.items() if block.started_at is not None)
+
+    def handle(self, event: Event, now: float) -> list[Action]:
+        """Take note of what happened, and say what is to be done about it."""
+        match event:
+            case StagesPlanned(stages):
+                self._plan(stages)
+            case StageStarted(stage):
+                lease = self._lease(stage)
+                lease.started.add(stage)
+                lease.ended.discard(stage)
+                lease.over_at, lease.began_at = None, now
+            case StageExpected(stage, ends_at):
+                self._lease(stage).ends_at[stage] = ends_at
+            case StageEnded(stage):
+                lease = self._lease(stage)
+                lease.ended.add(stage)
+                lease.over_at = now if lease.is_over else None
+            case BlockStarted(name, wait_s):
+                if (block := self._blocks.get(name)) and block.started_at is None:
+                    self._observe(block, now, wait_s)
+            case BlockEnded(name):
+                if block := self._blocks.pop(name, None):
+                    self._forget(block, now)
+            case Tick():
+                pass
+        return [*self._given_back(now), *self._asked_for(now)]
+
+    def due_at(self, now: float) -> float | None:
+        """When something is to be done if nothing happens until then; None if nothing is."""
+        times = [due for lease, _, due in self._outlook(now) if self._missing(lease)]
+        for block in self._blocks.values():
+            if block.is_cancelled:
+                continue
+            if block.lease.over_at is not None:
+                times.append(block.lease.over_at + self._patience_s)
+            elif block.started_at is not None and not block.lease.started:
+                idle_s = self._lead(block.lease)
+                times += (block.started_at + one for one in (self._patience_s, idle_s))
+        return min((time for time in times if now < time < math.inf), default=None)
+
+    def _plan(self, stages: Sequence[Stage]) -> None:
+        names = [stage.name for stage in stages]
+        if again := {name for name in names if name in self._by_stage or names.count(name) > 1}:
+            raise ValueError(f"stages are planned once; these were before: {sorted(again)}")
+        last = self._leases[-1] if self._leases else None
+        if last and last.is_over and self._missing(last):
+            last = None
+        self._leases += leased(stages, self.policy, last)
+        if last and not last.is_over:
+            last.over_at = None
+        self._by_stage = {stage.name: lease for lease in self._leases for stage in lease.stages}
+
+    def _lease(self, stage: str) -> Lease:
+        lease = self._by_stage.get(stage)
+        if lease is None:
+            raise ValueError(f"no stage {stage!r} was planned; there is {list(self._by_stage)}")
+        return lease
+
+    def _observe(self, block: Block, now: float, wait_s: float | None) -> None:
+        lease = block.lease
+        block.started_at = now
+        at_most = block.freed_at is not None and now - block.freed_at <= self._slack_s
+        self._waits.observe(
+            lease.geometry,
+            max(0.0, now - block.requested_at) if wait_s is None else wait_s,
+            self._random,
+            estimate=lease.lead_s,
+            at_most=at_most,
+        )
+        lease.lead_s = None
+
+    def _forget(self, block: Block, now: float) -> None:
+        if block.started_at is None and not block.is_cancelled:
+            block.lease.not_before = now + self._patience_s
+        for other in self._blocks.values():
+            if block.name in other.after:
+                other.after -= {block.name}
+                other.freed_at = None if other.after else now
+
+    def _outlook(self, now: float) -> Iterator[tuple[Lease, float, float]]:
+        """Of each lease that is not over: when its turn is thought to come, and when it is due.
+
+        Its turn comes when the one before it is over; without end if that is not known.
+        """
+        turn = now
+        is_first = True
+        for lease in self._leases:
+            if lease.is_over:
+                continue
+            ahead = self.policy.is_ahead and not lease.is_late
+            lead_s = self._lead(lease) if ahead else 0.0
+            due = turn - lead_s if ahead else math.inf
+            if is_first or lease.started:
+                due = now
+            yield lease, turn, max(due, lease.not_before)
+            begins = turn if lease.started else max(turn, self._ready_at(lease, now, lead_s))
+            turn = max(now, lease.end_after(begins))
+            is_first = False
+
+    def _ready_at(self, lease: Lease, now: float, lead_s: float) -> float:
+        """When its blocks are thought to be there."""
+        found = [block for block in self._blocks.values() if block.lease is lease]
+        if any(block.started_at is not None for block in found):
+            return now
+        return (
+            max([now, *(block.requested_at + lead_s for block in found)]) if found else now + lead_s
+        )
+
+    def _lead(self, lease: Lease) -> float:
+        """The wait that is estimated for its blocks: once for each time that they are asked for."""
+        if lease.lead_s is None:
+            lease.lead_s = self._waits.estimate(lease.geometry, self._random)
+        return lease.lead_s
+
+    def _missing(self, lease: Lease) -> int:
+        here = sum(
+            block.lease is lease and not block.is_cancelled for block in self._blocks.values()
+        )
+        return max(0, lease.blocks - here)
+
+    def _asked_for(self, now: float) -> Iterator[RequestBlock]:
+        """What is due, in the order of the stages: none overtakes the one before it."""
+        before: Lease | None = None
+        for lease, turn, due in list(self._outlook(now)):
+            missing = self._missing(lease)
+            if missing and due > now:
+                return
+            room = self._max_blocks - len(self._blocks)
+            for _ in range(min(missing, room)):
+                yield self._request(lease, before, turn, now)
+            if missing > room:
+                return
+            before = lease
+
+    def _request(self, lease: Lease, before: Lease | None, turn: float, now: float) -> RequestBlock:
+        self._asked += 1
+        name = f"{lease.name}-{self._asked}"
+        why = "its stage can begin"
+        after: tuple[str, ...] = ()
+        if before is not None and not lease.started:
+            why = f"its stage may begin in {turn - now:.0f} s, and the wait be {lease.lead_s:.0f} s"
+            if self.policy.is_dependent:
+                after = tuple(one.name for one in self._blocks.values() if one.lease is before)
+        self._blocks[name] = Block(name, lease, now, frozenset(after))
+        return RequestBlock(name, lease.name, lease.geometry, lease.walltime_s, after, why)
+
+    def _given_back(self, now: float) -> Iterator[CancelBlock]:
+        """What no stage needs any more, and what came too early to be worth keeping."""
+        turns = {id(lease): turn for lease, turn, _ in self._outlook(now)}
+        first = next((lease for lease in self._leases if not lease.is_over), None)
+        for block in self._blocks.values():
+            lease = block.lease
+            if block.is_cancelled:
+                continue
+            if lease.over_at is not None:
+                if now >= lease.over_at + self._patience_s:
+                    yield self._cancel(block, "no stage needs it any more")
+            elif block.started_at is not None and not lease.started and lease is not first:
+                another_s = self._lead(lease)
+                idle_s = now - block.started_at
+                if idle_s >= max(another_s, self._patience_s):
+                    lease.is_late = True
+                    yield self._cancel(block, f"it was idle for {idle_s:.0f} s")
+                elif turns[id(lease)] - now > another_s and idle_s >= self._patience_s:
+                    yield self._cancel(
+                        block, f"another comes in {another_s:.0f} s when it is needed"
+                    )
+
+    def _cancel(self, block: Block, why: str) -> CancelBlock:
+        block.is_cancelled = True
+        return CancelBlock(block.name, why)
