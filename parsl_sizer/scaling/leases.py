@@ -40,6 +40,8 @@ class Lease:
     """When stages were said to end."""
     lead_s: float | None = None
     """How long before it can begin its blocks are asked for; None if nobody was asked yet."""
+    lead_from: int = 0
+    """Of how many waits that was estimated."""
     is_late: bool = False
     """Whether its blocks came too early once, for too long: it waits for its turn then."""
     not_before: float = -math.inf
@@ -49,8 +51,9 @@ class Lease:
 
     @property
     def name(self) -> str:
-        """That of its stages."""
-        return self.stages[0].name if len(self.stages) == 1 else f"{self.stages[0].name}…"
+        """That of the first of its stages that is not over, or else of the last."""
+        left = (stage.name for stage in self.stages if stage.name not in self.ended)
+        return next(left, self.stages[-1].name)
 
     @property
     def is_over(self) -> bool:

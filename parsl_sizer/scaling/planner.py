@@ -112,6 +112,19 @@ class Planner:
         """Blocks that run."""
         return tuple(name for name, block in self._blocks.items() if block.started_at is not None)
 
+    def serving(self, stage: str) -> tuple[str, ...]:
+        """The blocks that run for a stage. It can begin when it has as many as it needs."""
+        lease = self._lease(stage)
+        return tuple(
+            block.name
+            for block in self._blocks.values()
+            if block.lease is lease and block.started_at is not None and not block.is_cancelled
+        )
+
+    def idle_limit_s(self, block: str) -> float:
+        """How long a block that came before its stage could begin is kept for it at most."""
+        return max(self._lead(self._blocks[block].lease), self._patience_s)
+
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take note of what happened, and say what is to be done about it."""
         match event:
@@ -147,8 +160,8 @@ class Planner:
             if block.lease.over_at is not None:
                 times.append(block.lease.over_at + self._patience_s)
             elif block.started_at is not None and not block.lease.started:
-                idle_s = self._lead(block.lease)
-                times += (block.started_at + one for one in (self._patience_s, idle_s))
+                limits = self._patience_s, self.idle_limit_s(block.name)
+                times += (block.started_at + limit_s for limit_s in limits)
         return min((time for time in times if now < time < math.inf), default=None)
 
     def _plan(self, stages: Sequence[Stage]) -> None:
@@ -220,9 +233,16 @@ class Planner:
         )
 
     def _lead(self, lease: Lease) -> float:
-        """The wait that is estimated for its blocks: once for each time that they are asked for."""
-        if lease.lead_s is None:
+        """The wait that is estimated for its blocks.
+
+        Estimates are sampled: another one is drawn only if there is something new to know,
+        and none any more when the blocks have been asked for.
+        """
+        seen = self._waits.learner(lease.geometry).waits
+        is_asked = any(block.lease is lease for block in self._blocks.values())
+        if lease.lead_s is None or (lease.lead_from != seen and not is_asked):
             lease.lead_s = self._waits.estimate(lease.geometry, self._random)
+            lease.lead_from = seen
         return lease.lead_s
 
     def _missing(self, lease: Lease) -> int:
@@ -271,7 +291,7 @@ class Planner:
             elif block.started_at is not None and not lease.started and lease is not first:
                 another_s = self._lead(lease)
                 idle_s = now - block.started_at
-                if idle_s >= max(another_s, self._patience_s):
+                if now >= block.started_at + self.idle_limit_s(block.name):
                     lease.is_late = True
                     yield self._cancel(block, f"it was idle for {idle_s:.0f} s")
                 elif turns[id(lease)] - now > another_s and idle_s >= self._patience_s:

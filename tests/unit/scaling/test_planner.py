@@ -72,10 +72,10 @@ def begun(planner: Planner) -> None:
 def test_a_big_job_asks_once_for_the_largest_and_keeps_it_to_the_end() -> None:
     big = planner("big-job")
     asked = tell(big, (0.0, StagesPlanned(STAGES)))
-    assert requests(asked) == [("align…", Geometry(4, 28), ())]
-    assert tell(big, (9.0, BlockStarted("align…-1")), (9.0, StageStarted("align"))) == []
+    assert requests(asked) == [("align", Geometry(4, 28), ())]
+    assert tell(big, (9.0, BlockStarted("align-1")), (9.0, StageStarted("align"))) == []
     assert tell(big, (50.0, StageEnded("align")), (50.0, StageStarted("merge"))) == []
-    assert cancelled(tell(big, (60.0, StageEnded("merge")))) == ["align…-1"]
+    assert cancelled(tell(big, (60.0, StageEnded("merge")))) == ["align-1"]
 
 
 def test_per_stage_asks_when_the_stage_can_begin_and_gives_back_when_it_is_over() -> None:
@@ -128,9 +128,9 @@ def test_stages_in_a_row_with_the_same_geometry_share_their_blocks() -> None:
     each = planner("per-stage")
     stages = (Stage("project", MANY), Stage("difference", MANY), Stage("add", ONE))
     assert len(tell(each, (0.0, StagesPlanned(stages)))) == 1
-    tell(each, (1.0, BlockStarted("project…-1")), (1.0, StageStarted("project")))
+    tell(each, (1.0, BlockStarted("project-1")), (1.0, StageStarted("project")))
     assert tell(each, (2.0, StageEnded("project")), (3.0, StageStarted("difference"))) == []
-    assert cancelled(tell(each, (4.0, StageEnded("difference")))) == ["project…-1"]
+    assert cancelled(tell(each, (4.0, StageEnded("difference")))) == ["project-1"]
 
 
 def test_a_block_that_is_early_by_less_than_another_would_take_is_kept_and_used() -> None:
@@ -212,6 +212,24 @@ def test_a_wait_that_another_block_made_longer_is_learned_as_a_limit() -> None:
     tell(asa, (1010.0, BlockStarted("merge-2")))
     assert waits.estimate(ONE, Random(1)) == 300.0
     assert waits.known[str(ONE)] == 2
+
+
+def test_a_new_estimate_is_made_when_more_is_known_and_nothing_was_asked_for() -> None:
+    waits = WaitEstimator()
+    waits.observe(ONE, 300.0, Random(1))
+    asa = Planner("asa", waits, Random(1), max_blocks=4)
+    begun(asa)
+    assert asa.due_at(0.0) == 700.0
+    waits.observe(ONE, 100.0, Random(1))
+    assert asa.due_at(0.0) == 900.0
+
+
+def test_a_stage_is_served_by_the_blocks_that_run_for_it() -> None:
+    each = planner("per-stage")
+    tell(each, (0.0, StagesPlanned(STAGES)))
+    assert each.serving("align") == ()
+    tell(each, (1.0, BlockStarted("align-1")))
+    assert (each.serving("align"), each.serving("merge")) == (("align-1",), ())
 
 
 def test_an_end_that_is_told_twice_or_of_a_stranger_changes_nothing() -> None:
