@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from parsl_sizer.model import Kind
 
-from .base import EVERYTHING, Entry, Query, Run, RunLine
+from .base import EVERYTHING, MOST, Entry, Query, Run, RunLine, Wait
 from .rows import clean, label_text, outcome_of, row_of, searched, task_key
 
 Key = tuple[str, str, int]
@@ -18,6 +18,7 @@ class MemoryArchive:
     def __init__(self) -> None:
         self._runs: dict[str, Run] = {}
         self._entries: dict[Key, Entry] = {}
+        self._waits: list[Wait] = []
 
     def record(self, entries: Sequence[Entry]) -> int:
         """Keep these for good, all or none; how many were not here before."""
@@ -61,6 +62,16 @@ class MemoryArchive:
         for run_id in gone:
             self._runs.pop(run_id, None)
         return removed
+
+    def record_waits(self, waits: Sequence[Wait]) -> None:
+        """Keep these for good, all or none."""
+        first = len(self._waits) + 1
+        self._waits += [wait._replace(number=at) for at, wait in enumerate(waits, start=first)]
+
+    def waits(self, place: str | None = None, *, after: int = 0, last: int = MOST) -> list[Wait]:
+        """So many, the newest, of those with a number above `after`; the oldest of them first."""
+        found = [wait for wait in self._waits[after:] if place in (None, wait.place)]
+        return found[-last:]
 
     def close(self) -> None:
         """Let go of it."""

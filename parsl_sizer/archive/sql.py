@@ -12,7 +12,9 @@ from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
 
-from .base import EVERYTHING, Entry, Query, Refused, Run, RunLine
+from parsl_sizer.scaling.geometry import Geometry
+
+from .base import EVERYTHING, MOST, Entry, Query, Refused, Run, RunLine, Wait
 from .rows import COLUMNS, clean, label_text, outcome_of, row_of, searched, task_key
 
 RUN_COLUMNS = (
@@ -39,6 +41,8 @@ _INSERT_RUN = (
 _INSERT_LABEL = "INSERT INTO task_labels VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _INSERT_RUN_LABEL = "INSERT INTO run_labels VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _INSERT_INPUT = "INSERT INTO task_inputs VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+_WAIT = "run_id, place, queue, nodes, cores, memory, asked_at, wait_s, at_most"
+_INSERT_WAIT = f"INSERT INTO waits ({_WAIT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _HAS_INPUT = "(a.run, a.task) IN (SELECT run, task FROM task_inputs WHERE path LIKE ? ESCAPE '!')"
 _HAS_LABEL = (
     "((a.run, a.task) IN (SELECT run, task FROM task_labels WHERE name = ? AND value = ?) "
@@ -170,6 +174,27 @@ class SqlArchive(ABC):
         self._known.clear()
         return removed
 
+    def record_waits(self, waits: Sequence[Wait]) -> None:
+        """Keep these for good, all or none."""
+        rows = []
+        for run_id, place, geometry, asked_at, wait_s, at_most, _ in waits:
+            nodes, cores, memory, queue = geometry
+            names = (run_id, clean(place), clean(queue))
+            rows.append((*names, nodes, cores, memory, asked_at, wait_s, int(at_most)))
+        with self._transaction(writes=True):
+            self._insert(_INSERT_WAIT, rows)
+
+    def waits(self, place: str | None = None, *, after: int = 0, last: int = MOST) -> list[Wait]:
+        """So many, the newest, of those with a number above `after`; the oldest of them first."""
+        where, parameters = ("", []) if place is None else (" AND place = ?", [clean(place)])
+        with self._transaction():
+            found = self._fetch(
+                f"SELECT {_WAIT}, id FROM waits WHERE id > ?{where} "
+                f"ORDER BY id DESC LIMIT {int(last)}",
+                [after, *parameters],
+            )
+        return [_wait_of(row) for row in reversed(found)]
+
     def _key_of(self, run: Run) -> int:
         values = (
             run.run_id,
@@ -188,6 +213,12 @@ class SqlArchive(ABC):
         if labels:
             self._insert(_INSERT_RUN_LABEL, labels)
         return int(key)
+
+
+def _wait_of(row: Sequence[Any]) -> Wait:
+    run_id, place, queue, nodes, cores, memory, asked_at, wait_s, at_most, number = row
+    geometry = Geometry(nodes, cores, memory, queue)
+    return Wait(run_id, place, geometry, asked_at, wait_s, bool(at_most), number)
 
 
 def _run_of(row: Sequence[Any]) -> Run:
