@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .executor import (
         Exhaustion,
         Part,
+        Scaling,
         SizedExecutor,
         SizedPoolExecutor,
         Sizing,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         retry_handler,
         sized,
         sizing_of,
+        stage,
         with_hints,
     )
     from .model import Kind, Outcome, Resources, ResourcesExhausted, TaskInfo
@@ -32,6 +34,7 @@ _HOMES = {
     "Exhaustion": ".executor",
     "Part": ".executor",
     "Split": ".executor",
+    "Scaling": ".executor",
     "SizedExecutor": ".executor",
     "SizedPoolExecutor": ".executor",
     "Sizing": ".executor",
@@ -39,6 +42,7 @@ _HOMES = {
     "retry_handler": ".executor",
     "sized": ".executor",
     "sizing_of": ".executor",
+    "stage": ".executor",
     "with_hints": ".executor",
     "Kind": ".model",
     "Outcome": ".model",
@@ -62,6 +66,7 @@ __all__ = [
     "Proposal",
     "Resources",
     "ResourcesExhausted",
+    "Scaling",
     "Setting",
     "SizedExecutor",
     "SizedPoolExecutor",
@@ -74,6 +79,7 @@ __all__ = [
     "retry_handler",
     "sized",
     "sizing_of",
+    "stage",
     "with_hints",
 ]
 

@@ -11,12 +11,15 @@ from .executor import SizedExecutor
 from .hints import sized, with_hints
 from .pool import SizedPoolExecutor, register_joblib
 from .retries import retry_handler
+from .scaling import Scaling
 from .splitting import Exhaustion, Part, Split
+from .stages import stage
 from .story import Sizing, sizing_of
 
 __all__ = [
     "Exhaustion",
     "Part",
+    "Scaling",
     "SizedExecutor",
     "SizedPoolExecutor",
     "Sizing",
@@ -25,5 +28,6 @@ __all__ = [
     "retry_handler",
     "sized",
     "sizing_of",
+    "stage",
     "with_hints",
 ]

@@ -7,15 +7,19 @@ from typing import Any
 
 from parsl_sizer.engines import Engine
 from parsl_sizer.model import Amounts, Kind, Outcome, Resources, SizerError, TaskInfo, parse_amounts
+from parsl_sizer.scaling.policies import POLICIES
 from parsl_sizer.sizing import Categories
 from parsl_sizer.strategies import Family, Proposal, Setting
 from parsl_sizer.strategies.catalog import family
 from parsl_sizer.strategies.modifiers import RoundedUp
 
+from .scaling import Scaling
 from .splitting import OnExhausted
 
 OBJECTIVES = ("throughput", "waste")
 PLACEMENTS = ("any",)
+PARSLS = "parsl"
+"""Blocks are asked for by Parsl's own strategy."""
 ON_EXHAUSTED = ("raise", "let_run", "split")
 
 LEAST: Amounts = {Kind.MEMORY: 50e6, Kind.DISK: 100e6}
@@ -30,6 +34,23 @@ def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
     """The value, if it is an allowed one."""
     if value not in allowed:
         raise BadArgument(f"{name}={value!r} must be one of {', '.join(map(repr, allowed))}.")
+    return value
+
+
+def scaling(value: str | Scaling, inner: Any) -> Scaling | None:
+    """How blocks are asked for, where there are blocks to ask for; None leaves it to Parsl."""
+    if value == PARSLS:
+        return None
+    if not isinstance(value, Scaling):
+        value = Scaling(one_of("scaling", value, (PARSLS, *POLICIES)))
+    provider = getattr(inner, "provider", None)
+    if provider is None or not hasattr(inner, "scale_out_facade"):
+        raise BadArgument(
+            f"scaling={value.policy!r} needs an inner executor with a provider to ask for blocks, "
+            f"and {type(inner).__name__} has none."
+        )
+    if provider.max_blocks < 1:
+        raise BadArgument(f"scaling={value.policy!r} needs max_blocks=1 or more in the provider.")
     return value
 
 
