@@ -4,10 +4,12 @@ Stages that are planned become `Lease`s: what is wanted. A lease that is due is 
 requested blocks. A block that has started is observed, and how long it waited is learned. No
 clock, no I/O, no thread: `handle` is told the time, and `due_at` says when to call again.
 
-A block that starts before its stage can begin is a miss. It is kept if the stage is
-thought to begin sooner than another block would come, and is then used; otherwise, and
-also when it has been idle for as long as another would take to come, it is given back and
-asked for anew. So a miss costs at most the block's cores for one estimated wait.
+A block that starts before its stage can begin is a miss. To keep it costs its cores until
+then; to give it back lets the stage wait for another one. It is kept if the former is
+shorter, that is if no more than half an estimated wait is left. Otherwise it is given back,
+and not asked for anew before it would be kept. If the stage in front takes longer than
+thought it is given back when it has been idle for a whole estimated wait, and asked for
+when its turn has come. So a miss costs at most the block's cores for one estimated wait.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from .messages import (
     StageStarted,
     Tick,
 )
+from .outlook import Prospect, outlook
 from .policies import Policy
 from .policies import policy as named
 from .waits import WaitEstimator
@@ -153,7 +156,7 @@ class Planner:
 
     def due_at(self, now: float) -> float | None:
         """When something is to be done if nothing happens until then; None if nothing is."""
-        times = [due for lease, _, due in self._outlook(now) if self._missing(lease)]
+        times = [one.due for one in self._outlook(now) if self._missing(one.lease)]
         for block in self._blocks.values():
             if block.is_cancelled:
                 continue
@@ -203,34 +206,9 @@ class Planner:
                 other.after -= {block.name}
                 other.freed_at = None if other.after else now
 
-    def _outlook(self, now: float) -> Iterator[tuple[Lease, float, float]]:
-        """Of each lease that is not over: when its turn is thought to come, and when it is due.
-
-        Its turn comes when the one before it is over; without end if that is not known.
-        """
-        turn = now
-        is_first = True
-        for lease in self._leases:
-            if lease.is_over:
-                continue
-            ahead = self.policy.is_ahead and not lease.is_late
-            lead_s = self._lead(lease) if ahead else 0.0
-            due = turn - lead_s if ahead else math.inf
-            if is_first or lease.started:
-                due = now
-            yield lease, turn, max(due, lease.not_before)
-            begins = turn if lease.started else max(turn, self._ready_at(lease, now, lead_s))
-            turn = max(now, lease.end_after(begins))
-            is_first = False
-
-    def _ready_at(self, lease: Lease, now: float, lead_s: float) -> float:
-        """When its blocks are thought to be there."""
-        found = [block for block in self._blocks.values() if block.lease is lease]
-        if any(block.started_at is not None for block in found):
-            return now
-        return (
-            max([now, *(block.requested_at + lead_s for block in found)]) if found else now + lead_s
-        )
+    def _outlook(self, now: float) -> list[Prospect]:
+        blocks = tuple(self._blocks.values())
+        return outlook(self._leases, blocks, self.policy, self._lead, now)
 
     def _lead(self, lease: Lease) -> float:
         """The wait that is estimated for its blocks.
@@ -246,41 +224,40 @@ class Planner:
         return lease.lead_s
 
     def _missing(self, lease: Lease) -> int:
-        here = sum(
-            block.lease is lease and not block.is_cancelled for block in self._blocks.values()
-        )
-        return max(0, lease.blocks - here)
+        mine = (block.lease is lease and not block.is_cancelled for block in self._blocks.values())
+        return max(0, min(lease.blocks, self._max_blocks) - sum(mine))
 
     def _asked_for(self, now: float) -> Iterator[RequestBlock]:
-        """What is due, in the order of the stages: none overtakes the one before it."""
+        """What is due. Room is kept for stages in front, so that none waits for a later one."""
+        room = self._max_blocks - len(self._blocks)
         before: Lease | None = None
-        for lease, turn, due in list(self._outlook(now)):
-            missing = self._missing(lease)
-            if missing and due > now:
-                return
-            room = self._max_blocks - len(self._blocks)
-            for _ in range(min(missing, room)):
-                yield self._request(lease, before, turn, now)
-            if missing > room:
-                return
-            before = lease
+        for prospect in self._outlook(now):
+            missing = self._missing(prospect.lease)
+            if prospect.due <= now:
+                for _ in range(min(missing, room)):
+                    yield self._request(prospect, before, now)
+            room -= missing
+            before = prospect.lease
 
-    def _request(self, lease: Lease, before: Lease | None, turn: float, now: float) -> RequestBlock:
+    def _request(self, prospect: Prospect, before: Lease | None, now: float) -> RequestBlock:
         self._asked += 1
+        lease = prospect.lease
         name = f"{lease.name}-{self._asked}"
         why = "its stage can begin"
         after: tuple[str, ...] = ()
         if before is not None and not lease.started:
-            why = f"its stage may begin in {turn - now:.0f} s, and the wait be {lease.lead_s:.0f} s"
+            left_s = prospect.turn - now
+            why = f"its stage may begin in {left_s:.0f} s, and the wait be {lease.lead_s:.0f} s"
             if self.policy.is_dependent:
                 after = tuple(one.name for one in self._blocks.values() if one.lease is before)
         self._blocks[name] = Block(name, lease, now, frozenset(after))
         return RequestBlock(name, lease.name, lease.geometry, lease.walltime_s, after, why)
 
     def _given_back(self, now: float) -> Iterator[CancelBlock]:
-        """What no stage needs any more, and what came too early to be worth keeping."""
-        turns = {id(lease): turn for lease, turn, _ in self._outlook(now)}
-        first = next((lease for lease in self._leases if not lease.is_over), None)
+        """What no stage needs any more, what came too early, what is in the way of another."""
+        prospects = self._outlook(now)
+        turns = {id(one.lease): one.turn for one in prospects}
+        ahead = {id(one.lease) for one in prospects[1:] if not one.lease.started}
         for block in self._blocks.values():
             lease = block.lease
             if block.is_cancelled:
@@ -288,16 +265,24 @@ class Planner:
             if lease.over_at is not None:
                 if now >= lease.over_at + self._patience_s:
                     yield self._cancel(block, "no stage needs it any more")
-            elif block.started_at is not None and not lease.started and lease is not first:
-                another_s = self._lead(lease)
+            elif block.started_at is not None and id(lease) in ahead:
+                keep_s = self._lead(lease) / 2
+                left_s = turns[id(lease)] - now
                 idle_s = now - block.started_at
                 if now >= block.started_at + self.idle_limit_s(block.name):
                     lease.is_late = True
                     yield self._cancel(block, f"it was idle for {idle_s:.0f} s")
-                elif turns[id(lease)] - now > another_s and idle_s >= self._patience_s:
-                    yield self._cancel(
-                        block, f"another comes in {another_s:.0f} s when it is needed"
-                    )
+                elif left_s > keep_s and idle_s >= self._patience_s:
+                    lease.not_before = now + left_s - keep_s
+                    yield self._cancel(block, f"its stage may begin only in {left_s:.0f} s")
+        if prospects:
+            going = sum(block.is_cancelled for block in self._blocks.values())
+            short = (
+                self._missing(prospects[0].lease) - (self._max_blocks - len(self._blocks)) - going
+            )
+            later = [block for block in self._blocks.values() if id(block.lease) in ahead]
+            for block in [one for one in reversed(later) if not one.is_cancelled][: max(0, short)]:
+                yield self._cancel(block, "a stage in front needs its place")
 
     def _cancel(self, block: Block, why: str) -> CancelBlock:
         block.is_cancelled = True

@@ -133,7 +133,7 @@ def test_stages_in_a_row_with_the_same_geometry_share_their_blocks() -> None:
     assert cancelled(tell(each, (4.0, StageEnded("difference")))) == ["project-1"]
 
 
-def test_a_block_that_is_early_by_less_than_another_would_take_is_kept_and_used() -> None:
+def test_a_block_is_kept_and_used_if_that_costs_less_than_to_wait_for_another() -> None:
     naive = planner("asa-naive")
     begun(naive)
     tell(naive, (700.0, Tick()))
@@ -148,7 +148,9 @@ def test_a_block_that_is_earlier_than_that_is_given_back_and_asked_for_anew() ->
     tell(naive, (700.0, Tick()))
     assert cancelled(tell(naive, (710.0, BlockStarted("merge-2")))) == ["merge-2"]
     assert tell(naive, (711.0, BlockEnded("merge-2"))) == []
-    assert naive.due_at(711.0) == 990.0, "the wait of 10 s was learned"
+    assert naive.due_at(711.0) == 995.0, "the wait of 10 s was learned: within 5 s it is kept"
+    assert requests(tell(naive, (995.0, Tick()))) == [("merge", ONE, ())]
+    assert tell(naive, (995.0, BlockStarted("merge-3"))) == []
 
 
 def test_a_block_that_is_idle_for_as_long_as_another_would_take_is_given_back() -> None:
@@ -170,6 +172,44 @@ def test_no_more_than_max_blocks_are_asked_for_until_others_have_ended() -> None
     tell(each, (1.0, BlockStarted("align-1")), (1.0, StageStarted("align")))
     assert cancelled(tell(each, (2.0, StageEnded("align")))) == ["align-1", "align-2"]
     assert requests(tell(each, (3.0, BlockEnded("align-1")))) == [("merge", ONE, ())]
+
+
+def test_a_later_stage_overtakes_one_in_front_that_waits_for_less_long() -> None:
+    waits = WaitEstimator()
+    for geometry, wait_s in ((ONE, 50.0), (MANY, 5000.0)):
+        waits.observe(geometry, wait_s, Random(1))
+    stages = (
+        Stage("first", ONE, expected_s=1000.0),
+        Stage("second", Geometry(1, 2), expected_s=1000.0),
+        Stage("third", MANY),
+    )
+    waits.observe(Geometry(1, 2), 50.0, Random(1))
+    naive = Planner("asa-naive", waits, Random(1), max_blocks=4)
+    asked = requests(tell(naive, (0.0, StagesPlanned(stages))))
+    assert asked == [("first", ONE, ()), ("third", MANY, ())]
+    asa = Planner("asa", waits, Random(1), max_blocks=4)
+    chain = requests(tell(asa, (0.0, StagesPlanned(stages))))
+    assert [(stage, after) for stage, _, after in chain] == [
+        ("first", ()),
+        ("second", ("first-1",)),
+        ("third", ("second-2",)),
+    ]
+    narrow = Planner("asa-naive", waits, Random(1), max_blocks=2)
+    assert requests(tell(narrow, (0.0, StagesPlanned(stages)))) == [("first", ONE, ())]
+
+
+def test_a_stage_whose_turn_it_is_takes_the_place_of_a_later_one() -> None:
+    naive = planner("asa-naive", max_blocks=2)
+    begun(naive)
+    tell(naive, (700.0, Tick()))
+    lost = tell(naive, (800.0, BlockEnded("align-1")))
+    assert requests(lost) == [("align", MANY, ())], "there is room for one"
+    naive = planner("asa-naive", max_blocks=2)
+    stages = (Stage("align", MANY, blocks=1, expected_s=1000.0), Stage("merge", ONE, blocks=2))
+    tell(naive, (-300.0, StagesPlanned(stages)), (0.0, BlockStarted("align-1")))
+    tell(naive, (0.0, StageStarted("align")), (700.0, Tick()))
+    assert naive.requested == ("merge-2",)
+    assert cancelled(tell(naive, (701.0, BlockStarted("merge-2")))) == ["merge-2"]
 
 
 def test_a_block_that_is_lost_is_asked_for_again() -> None:
