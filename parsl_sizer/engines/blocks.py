@@ -164,7 +164,9 @@ class Blocks:
             self._looked_at = self._now()
             self._look()
         news, self._news = self._news, []
-        return news
+        # Who followed another started after its end, though both were seen at once.
+        started = {one.block for one in news if isinstance(one, Started)}
+        return sorted(news, key=lambda one: one.block in started)
 
     def status(self) -> dict[str, JobStatus]:
         """What Parsl is to think of its blocks: what the batch system says, not what it missed.
