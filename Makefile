@@ -11,7 +11,7 @@ OLDEST_PARSL := 2025.7.7
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo test lint docs bench clean test-long test-parsl test-parsl-whole \
-	test-coffea test-colmena test-taskvine test-oldest
+	test-coffea test-colmena test-taskvine test-slurm test-oldest
 
 help:
 	@echo "make demo           two kinds of tasks on this machine, whole nodes against sized"
@@ -24,6 +24,7 @@ help:
 	@echo "make test-coffea    the tests with Coffea, and its example"
 	@echo "make test-colmena   the tests with Colmena, and its example"
 	@echo "make test-taskvine  the tests on TaskVine, in a Debian 13 in a folder (root)"
+	@echo "make test-slurm     the tests on a Slurm that they start (root)"
 	@echo "make test-oldest    the tests on the oldest Parsl that is supported"
 	@echo "make clean          remove environments, $(OUT) and caches"
 
@@ -32,7 +33,7 @@ demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py --png $(OUT)/demo.png
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --ignore=tests/integration/slurm
 
 test-long: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest --long -rP tests/acceptance/test_archive_survives.py
@@ -59,6 +60,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/archive.py
 	$(BIN)/python benchmarks/makespan.py --whole 20
 	$(BIN)/python benchmarks/makespan.py --engine workqueue
+	$(BIN)/python benchmarks/asa_live.py
 
 test-parsl: $(VENV)-parsl/.installed
 	$(VENV)-parsl/bin/python tests/parsl_suite/run.py
@@ -75,6 +77,9 @@ test-colmena: $(VENV)-colmena/.installed
 
 test-taskvine: $(VENV)/.installed-dev
 	.ci/taskvine .taskvine python3 -m pytest -p no:cacheprovider tests/integration/taskvine
+
+test-slurm: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest tests/integration/slurm
 
 test-oldest: $(VENV)-oldest/.installed
 	$(VENV)-oldest/bin/python -m pytest tests/integration/parsl tests/integration/htex/test_features.py tests/unit/executor

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .executor import (
         Exhaustion,
         Part,
+        Scaling,
         SizedExecutor,
         SizedPoolExecutor,
         Sizing,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         retry_handler,
         sized,
         sizing_of,
+        stage,
         with_hints,
     )
     from .model import Kind, Outcome, Resources, ResourcesExhausted, TaskInfo
@@ -33,6 +35,7 @@ _HOMES = {
     "Exhaustion": ".executor",
     "Part": ".executor",
     "Split": ".executor",
+    "Scaling": ".executor",
     "SizedExecutor": ".executor",
     "SizedPoolExecutor": ".executor",
     "Sizing": ".executor",
@@ -41,6 +44,7 @@ _HOMES = {
     "retry_handler": ".executor",
     "sized": ".executor",
     "sizing_of": ".executor",
+    "stage": ".executor",
     "with_hints": ".executor",
     "Kind": ".model",
     "Outcome": ".model",
@@ -64,6 +68,7 @@ __all__ = [
     "Proposal",
     "Resources",
     "ResourcesExhausted",
+    "Scaling",
     "Setting",
     "SizedExecutor",
     "SizedPoolExecutor",
@@ -77,6 +82,7 @@ __all__ = [
     "retry_handler",
     "sized",
     "sizing_of",
+    "stage",
     "with_hints",
 ]
 

@@ -3,7 +3,7 @@
 `parsl_sizer.archive.open` finds and opens archives.
 """
 
-from .base import Archive, ArchiveError, Entry, Query, Run, RunLine
+from .base import Archive, ArchiveError, Entry, Query, Run, RunLine, Wait
 
 __all__ = [
     "Archive",
@@ -12,4 +12,5 @@ __all__ = [
     "Query",
     "Run",
     "RunLine",
+    "Wait",
 ]

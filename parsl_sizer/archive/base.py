@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from parsl_sizer.model import Ending, NodeProfile, Outcome, SizerError
+from parsl_sizer.scaling.geometry import Geometry
 
 LIVE = "live"
 SAMPLED = "sampled"
@@ -56,6 +57,22 @@ class RunLine(NamedTuple):
     ended_at: float
 
 
+class Wait(NamedTuple):
+    """How long a block has waited in a batch queue.
+
+    `place` is the batch system, and `at_most` says that the block would have started earlier,
+    but for another that it was to follow. `number` is given by the archive, and rises.
+    """
+
+    run_id: str
+    place: str
+    geometry: Geometry
+    asked_at: float
+    wait_s: float
+    at_most: bool = False
+    number: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """Which attempts are looked for; what is None or empty does not matter.
@@ -84,6 +101,8 @@ class Query:
 
 
 EVERYTHING = Query()
+MOST = 10_000
+"""So many waits are read at a time: older ones say nothing of a queue of today."""
 
 
 class Archive(Protocol):
@@ -118,6 +137,14 @@ class Archive(Protocol):
 
     def forget_profiles(self, names: Iterable[str]) -> int:
         """Remove all profiles of these names, old ones too; how many names had any."""
+        ...
+
+    def record_waits(self, waits: Sequence[Wait]) -> None:
+        """Keep these for good, all or none. They are of queues, and stay when runs are removed."""
+        ...
+
+    def waits(self, place: str | None = None, *, after: int = 0, last: int = MOST) -> list[Wait]:
+        """So many, the newest, of those with a number above `after`; the oldest of them first."""
         ...
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from parsl_sizer.model import Kind, NodeProfile
 
-from .base import EVERYTHING, Entry, Query, Run, RunLine
+from .base import EVERYTHING, MOST, Entry, Query, Run, RunLine, Wait
 from .profiles import newest, profile_of, profile_row
 from .rows import clean, label_text, outcome_of, row_of, searched, task_key
 
@@ -20,6 +20,7 @@ class MemoryArchive:
         self._runs: dict[str, Run] = {}
         self._entries: dict[Key, Entry] = {}
         self._profiles: dict[tuple[str, float], NodeProfile] = {}
+        self._waits: list[Wait] = []
 
     def record(self, entries: Sequence[Entry]) -> int:
         """Keep these for good, all or none; how many were not here before."""
@@ -82,6 +83,16 @@ class MemoryArchive:
         had = gone & {name for name, _ in self._profiles}
         self._profiles = {key: one for key, one in self._profiles.items() if key[0] not in gone}
         return len(had)
+
+    def record_waits(self, waits: Sequence[Wait]) -> None:
+        """Keep these for good, all or none."""
+        first = len(self._waits) + 1
+        self._waits += [wait._replace(number=at) for at, wait in enumerate(waits, start=first)]
+
+    def waits(self, place: str | None = None, *, after: int = 0, last: int = MOST) -> list[Wait]:
+        """So many, the newest, of those with a number above `after`; the oldest of them first."""
+        found = [wait for wait in self._waits[after:] if place in (None, wait.place)]
+        return found[-last:]
 
     def close(self) -> None:
         """Let go of it."""

@@ -95,5 +95,20 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             UNIQUE (executor, host, measured_at)
         )""",
     ),
+    (
+        """CREATE TABLE waits (
+            id INTEGER PRIMARY KEY,
+            run_id TEXT NOT NULL,
+            place TEXT NOT NULL,
+            queue TEXT NOT NULL,
+            nodes INTEGER NOT NULL,
+            cores INTEGER NOT NULL,
+            memory REAL,
+            asked_at REAL NOT NULL,
+            wait_s REAL NOT NULL,
+            at_most INTEGER NOT NULL
+        )""",
+        "CREATE INDEX waits_by_place ON waits (place, id)",
+    ),
 )
 VERSION = len(MIGRATIONS)

@@ -13,8 +13,9 @@ from functools import lru_cache
 from typing import Any
 
 from parsl_sizer.model import NodeProfile
+from parsl_sizer.scaling.geometry import Geometry
 
-from .base import EVERYTHING, Entry, Query, Refused, Run, RunLine
+from .base import EVERYTHING, MOST, Entry, Query, Refused, Run, RunLine, Wait
 from .profiles import COLUMNS as PROFILE_COLUMNS
 from .profiles import newest, profile_of, profile_row
 from .rows import COLUMNS, clean, label_text, outcome_of, row_of, searched, task_key
@@ -55,6 +56,8 @@ _DELETE_PROFILES = (
     "DELETE FROM node_profiles "
     "WHERE CASE executor WHEN '' THEN host ELSE executor || '/' || host END = ?"
 )
+_WAIT = "run_id, place, queue, nodes, cores, memory, asked_at, wait_s, at_most"
+_INSERT_WAIT = f"INSERT INTO waits ({_WAIT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _HAS_INPUT = "(a.run, a.task) IN (SELECT run, task FROM task_inputs WHERE path LIKE ? ESCAPE '!')"
 _HAS_LABEL = (
     "((a.run, a.task) IN (SELECT run, task FROM task_labels WHERE name = ? AND value = ?) "
@@ -195,7 +198,7 @@ class SqlArchive(ABC):
     def profiles(self) -> list[NodeProfile]:
         """The newest profile of each host by each executor, in the order of their names."""
         with self._transaction():
-            rows = self._fetch(_SELECT_PROFILES) if self._has_profiles() else []
+            rows = self._fetch(_SELECT_PROFILES) if self._has("node_profiles") else []
         found = []
         for row in rows:
             with suppress(ValueError, TypeError):  # somebody else has written it
@@ -208,9 +211,32 @@ class SqlArchive(ABC):
             removed = [self._insert(_DELETE_PROFILES, [[name]]) for name in dict.fromkeys(names)]
         return sum(map(bool, removed))
 
-    def _has_profiles(self) -> bool:
-        """Whether there is a table of them: not in an older archive that may only be read."""
+    def _has(self, table: str) -> bool:
+        """Whether there is this table: an older archive that may only be read lacks new ones."""
         return True
+
+    def record_waits(self, waits: Sequence[Wait]) -> None:
+        """Keep these for good, all or none."""
+        rows = []
+        for run_id, place, geometry, asked_at, wait_s, at_most, _ in waits:
+            nodes, cores, memory, queue = geometry
+            names = (run_id, clean(place), clean(queue))
+            rows.append((*names, nodes, cores, memory, asked_at, wait_s, int(at_most)))
+        with self._transaction(writes=True):
+            self._insert(_INSERT_WAIT, rows)
+
+    def waits(self, place: str | None = None, *, after: int = 0, last: int = MOST) -> list[Wait]:
+        """So many, the newest, of those with a number above `after`; the oldest of them first."""
+        where, parameters = ("", []) if place is None else (" AND place = ?", [clean(place)])
+        with self._transaction():
+            if not self._has("waits"):
+                return []
+            found = self._fetch(
+                f"SELECT {_WAIT}, id FROM waits WHERE id > ?{where} "
+                f"ORDER BY id DESC LIMIT {int(last)}",
+                [after, *parameters],
+            )
+        return [_wait_of(row) for row in reversed(found)]
 
     def _key_of(self, run: Run) -> int:
         values = (
@@ -230,6 +256,12 @@ class SqlArchive(ABC):
         if labels:
             self._insert(_INSERT_RUN_LABEL, labels)
         return int(key)
+
+
+def _wait_of(row: Sequence[Any]) -> Wait:
+    run_id, place, queue, nodes, cores, memory, asked_at, wait_s, at_most, number = row
+    geometry = Geometry(nodes, cores, memory, queue)
+    return Wait(run_id, place, geometry, asked_at, wait_s, bool(at_most), number)
 
 
 def _run_of(row: Sequence[Any]) -> Run:

@@ -113,6 +113,20 @@ def export(command: argparse.ArgumentParser) -> None:
     where(command)
 
 
+def waits(command: argparse.ArgumentParser) -> None:
+    """What ``waits`` takes."""
+    command.add_argument(
+        "--place", metavar="NAME", help="only this batch system, such as 'slurm alvis'"
+    )
+    command.add_argument(
+        "--since",
+        type=values.moment,
+        metavar="WHEN",
+        help="only blocks asked for since then: 7d, or a date",
+    )
+    where(command)
+
+
 def prune(command: argparse.ArgumentParser) -> None:
     """What ``prune`` takes."""
     which = command.add_mutually_exclusive_group(required=True)

@@ -36,6 +36,7 @@ what earlier runs did is in an archive:
   why this allocation  parsl-sizer explain 17
   take it elsewhere    parsl-sizer export -o attempts.jsonl
   show a run           parsl-sizer report last --html run.html
+  how long queues are  parsl-sizer waits --since 7d
   forget old runs      parsl-sizer prune --older-than 90d --dry-run
   show it to a team    parsl-sizer serve
 
@@ -275,6 +276,11 @@ COMMANDS = {
         "write attempts of the archive as lines of JSON, or as a trace",
         archive_parser.export,
         "export --category align --csv -o align.csv",
+    ),
+    "waits": Command(
+        "how long blocks have waited in batch queues, and how long the next ones may",
+        archive_parser.waits,
+        "waits --since 7d",
     ),
     "prune": Command(
         "remove runs from the archive",

@@ -12,12 +12,15 @@ from .hints import sized, with_hints
 from .pool import SizedPoolExecutor, register_joblib
 from .profiles import profile_nodes
 from .retries import retry_handler
+from .scaling import Scaling
 from .splitting import Exhaustion, Part, Split
+from .stages import stage
 from .story import Sizing, sizing_of
 
 __all__ = [
     "Exhaustion",
     "Part",
+    "Scaling",
     "SizedExecutor",
     "SizedPoolExecutor",
     "Sizing",
@@ -27,5 +30,6 @@ __all__ = [
     "retry_handler",
     "sized",
     "sizing_of",
+    "stage",
     "with_hints",
 ]

@@ -8,15 +8,20 @@ from typing import Any
 from parsl_sizer.engines import Engine
 from parsl_sizer.engines.several import Several
 from parsl_sizer.model import Amounts, Kind, Outcome, Resources, SizerError, TaskInfo, parse_amounts
-from parsl_sizer.placement import POLICIES, Policy, policy
+from parsl_sizer.placement import POLICIES as PLACEMENTS
+from parsl_sizer.placement import Policy, policy
+from parsl_sizer.scaling.policies import POLICIES as SCALINGS
 from parsl_sizer.sizing import Categories
 from parsl_sizer.strategies import Family, Proposal, Setting
 from parsl_sizer.strategies.catalog import family
 from parsl_sizer.strategies.modifiers import RoundedUp
 
+from .scaling import Scaling
 from .splitting import OnExhausted
 
 OBJECTIVES = ("throughput", "waste")
+PARSLS = "parsl"
+"""Blocks are asked for by Parsl's own strategy."""
 ON_EXHAUSTED = ("raise", "let_run", "split")
 
 LEAST: Amounts = {Kind.MEMORY: 50e6, Kind.DISK: 100e6}
@@ -31,6 +36,23 @@ def one_of(name: str, value: str, allowed: Sequence[str]) -> str:
     """The value, if it is an allowed one."""
     if value not in allowed:
         raise BadArgument(f"{name}={value!r} must be one of {', '.join(map(repr, allowed))}.")
+    return value
+
+
+def scaling(value: str | Scaling, inner: Any) -> Scaling | None:
+    """How blocks are asked for, where there are blocks to ask for; None leaves it to Parsl."""
+    if value == PARSLS:
+        return None
+    if not isinstance(value, Scaling):
+        value = Scaling(one_of("scaling", value, (PARSLS, *SCALINGS)))
+    provider = getattr(inner, "provider", None)
+    if provider is None or not hasattr(inner, "scale_out_facade"):
+        raise BadArgument(
+            f"scaling={value.policy!r} needs an inner executor with a provider to ask for blocks, "
+            f"and {type(inner).__name__} has none."
+        )
+    if provider.max_blocks < 1:
+        raise BadArgument(f"scaling={value.policy!r} needs max_blocks=1 or more in the provider.")
     return value
 
 
@@ -94,7 +116,7 @@ def _are_kinds(node: Mapping[Any, Any]) -> bool:
 
 def placement_policy(name: str, engine: Engine) -> Policy | None:
     """What chooses the node of a task; None leaves that to the ledger."""
-    one_of("placement", name, tuple(POLICIES))
+    one_of("placement", name, tuple(PLACEMENTS))
     found = policy(name)
     if found is not None and not isinstance(engine, Several):
         raise BadArgument(

@@ -192,6 +192,27 @@ class Driver:
         """How many tasks are not over."""
         return len(self._jobs)
 
+    def share(self, task: TaskInfo) -> float | None:
+        """How much of a node a task like this would take; None if that is not known."""
+        found: list[float | None] = []
+
+        def ask() -> None:
+            try:
+                found.append(self._sizer.share(task, self._engine.slots))
+            except Exception:
+                logger.exception("A task of %s could not be sized", task.category)
+
+        self._in_loop(ask)
+        return found[0] if found else None
+
+    def launched(self) -> list[tuple[int | str, float]]:
+        """The tasks that run, and since when."""
+        return [
+            (job.task.task_id, attempt.launched_at)
+            for job in list(self._jobs.values())
+            if (attempt := job.running) is not None
+        ]
+
     def room(self) -> float:
         """The memory of all nodes that are here."""
         return math.fsum(node.capacity.memory for node in list(self._nodes.values()))

@@ -45,6 +45,7 @@ from .history import History
 from .labelling import Labelling
 from .naming import user_function
 from .recognisers import PLAIN, Recognisers
+from .scaling import LiveScaling, Scaling
 from .several import Together
 from .shown import Costs, LiveLine, show
 from .splitting import Exhaustion, OnExhausted, Original, Splitter
@@ -101,6 +102,10 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         executors, on one of the group that suits it: ``"tarema"``, or one of those that it
         is compared with: ``"round-robin"``, ``"fair"``, ``"fill-nodes"``,
         ``"shortest-job-fastest-node"``; see the guide to several groups.
+    scaling
+        Who asks for blocks, and when: ``"parsl"``, as its strategy says; ``"asa"``, for each
+        stage of the workflow before it begins, by how long blocks wait in the queue; or
+        ``"asa-naive"``, ``"per-stage"``, ``"big-job"``. See the guide to blocks.
     labels
         Anything to remember every task of this run by.
     lost_retries
@@ -133,6 +138,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         archive: bool | str | os.PathLike[str] | None = None,
         order: str = "first-come",
         placement: str = "any",
+        scaling: str | Scaling = arguments.PARSLS,
         labels: Mapping[str, object] | None = None,
         lost_retries: int = 2,
         on_exhausted: str | OnExhausted = "raise",
@@ -149,6 +155,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self.archive = archive
         self.order = order
         self.placement = placement
+        self.scaling = scaling
+        self._policy = arguments.scaling(scaling, self.inner)
         self.labels = labels
         self.lost_retries = lost_retries
         self.on_exhausted = arguments.on_exhausted(on_exhausted)
@@ -176,6 +184,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self._driver: Driver | None = None
         self._sizes: FileSizes | None = None
         self._splitter: Splitter | None = None
+        self._scaling: LiveScaling | None = None
         self._recognisers = Recognisers(self._warn)
         self._ids = itertools.count(1)
         self._said: set[str] = set()
@@ -213,6 +222,16 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         )
         self._splitter = Splitter(self.submit, self._warn) if self._may_split else None
         self._driver.start()
+        if self._policy is not None:
+            self._scaling = LiveScaling(
+                self.inner,
+                self._driver,
+                self._policy,
+                where=location(self.archive) if self._history else None,
+                before=self._before,
+                warn=self._warn,
+            )
+            self._scaling.start()
         if not self._engine.measures:
             logger.warning(
                 "Tasks on %s share one process: they start when what they state is free, and "
@@ -247,7 +266,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         given = passed_on(hints.given, self._engine, self._warn)
         if "priority" in hints.given:
             task = task._replace(priority=self._engine.priority(hints.given))
-        if self._graph is not None and (record := calling_record()) is not None:
+        record = calling_record() if self._graph is not None or self._scaling else None
+        if self._graph is not None and record is not None:
             depth, rank = self._graph.place(record)
             task = task._replace(depth=depth, rank=rank)
         if instead:
@@ -268,10 +288,14 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         if files:
             job.task = task = task._replace(inputs=tuple(map(intake.name_of, files)))
         if files and "input_size" not in hints.features:
-            sizes.ask(files, partial(_submit_with_files, driver, job, size))
+            go = partial(sizes.ask, files, partial(_submit_with_files, driver, job, size))
         else:
             job.task = _with_input_size(task, size if size >= intake.LARGE_ARGUMENTS else None)
-            driver.submit(job)
+            go = partial(driver.submit, job)
+        if self._scaling is None:
+            go()
+        else:
+            self._scaling.submit(task, record, go)
         return job.future
 
     def submit_unsized(
@@ -295,9 +319,30 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         slots: float = self.inner.workers_per_node  # type: ignore[attr-defined]
         return max(1, math.ceil(nodes * slots - 1e-9))
 
+    def poll_facade(self) -> None:
+        """Parsl's thread for blocks looks how they are, and so do we."""
+        self.inner.poll_facade()  # type: ignore[attr-defined]
+        if self._scaling is not None:
+            self._scaling.poll()
+
+    @property
+    def status_facade(self) -> dict[str, Any]:
+        """What Parsl is to think of blocks."""
+        if self._scaling is not None:
+            return self._scaling.blocks.status()
+        status: dict[str, Any] = self.inner.status_facade  # type: ignore[attr-defined]
+        return status
+
+    def scale_out_facade(self, n: int) -> list[str]:
+        """Ask for blocks, if that is Parsl's to decide."""
+        if self._scaling is not None:
+            return []
+        blocks: list[str] = self.inner.scale_out_facade(n)  # type: ignore[attr-defined]
+        return blocks
+
     def scale_in_facade(self, n: int, max_idletime: float | None = None) -> list[str]:
         """Give blocks back. HTEX takes 0 for all that are idle, those about to start too."""
-        if n < 1:
+        if n < 1 or self._scaling is not None:
             return []
         blocks: list[str] = self.inner.scale_in_facade(n, max_idletime)  # type: ignore[attr-defined]
         return blocks
@@ -317,6 +362,15 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             self._shut_down(driver, sizes, args, kwargs)
 
     def _shut_down(
+        self, driver: Driver, sizes: FileSizes, args: Any, kwargs: Mapping[str, Any]
+    ) -> None:
+        try:
+            if self._scaling is not None:
+                self._scaling.close()
+        finally:
+            self._shut_down_inner(driver, sizes, args, kwargs)
+
+    def _shut_down_inner(
         self, driver: Driver, sizes: FileSizes, args: Any, kwargs: Mapping[str, Any]
     ) -> None:
         try:
@@ -401,6 +455,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         return before
 
     def _note(self, settle: Settle) -> None:
+        if self._scaling is not None:
+            self._scaling.settled(settle.task, settle.outcomes)
         self._costs.add(settle, self._sizer.largest)
         if isinstance(self._engine, Several) and settle.outcomes:
             self._costs.groups[group_of(settle.outcomes[-1].attempt.node)] += 1

@@ -60,6 +60,12 @@ class Arrival(NamedTuple):
 NOTHING_SEEN = Seen("")
 
 
+def category_before(function: Callable[..., Any], specification: Mapping[str, object]) -> str:
+    """The category of a call whose arguments are not there yet, as far as that is known."""
+    known = _known(function)
+    return merged(known.hints, read(specification)).category or known.name
+
+
 def task_info(
     task_id: int,
     function: Callable[..., Any],

@@ -501,6 +501,13 @@ class Sizer:
                 amounts = first.amounts
             yield Need(waiting.task, amounts, count)
 
+    def share(self, task: TaskInfo, slots: int = 0) -> float | None:
+        """How much of the largest node a task like this would take; None if nobody knows."""
+        largest, first = self.largest, self._first(task)
+        if largest is None or first is None:
+            return None
+        return max(1.0 / slots if slots else 0.0, share(first.amounts, largest))
+
     def __len__(self) -> int:
         """How many tasks are not settled."""
         return len(self._jobs)

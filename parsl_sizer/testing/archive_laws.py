@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from parsl_sizer.archive import Entry, Run
+from parsl_sizer.archive import Entry, Run, Wait
 from parsl_sizer.archive.base import SAMPLED, Archive, Query
 from parsl_sizer.archive.memory import matches
 from parsl_sizer.model import Attempt, Ending, Kind, OptOut, Outcome, TaskInfo, Usage
+from parsl_sizer.scaling.geometry import Geometry
 
 from .profile_laws import PROFILE_LAWS, PROFILES
 
@@ -220,6 +221,33 @@ def check_pruning_leaves_profiles_alone(archive: Archive) -> None:
     assert len(archive.profiles()) == len(PROFILES)
 
 
+def check_waits_are_kept_in_order_and_outlive_runs(archive: Archive) -> None:
+    """Waits come back by place and number, the oldest first, whatever is pruned."""
+    kept = [
+        Wait(
+            f"run-{number % 3}",
+            "slurm ☃" if number % 2 else "pbs",
+            Geometry(1 + number % 4, 28, 64e9 if number % 3 else None, "it's"),
+            asked_at=100.0 + number,
+            wait_s=float(number * 7 % 5),
+            at_most=number % 4 == 0,
+        )
+        for number in range(20)
+    ]
+    archive.record_waits(kept[:12])
+    archive.record(entries(6))
+    archive.record_waits(kept[12:])
+    archive.prune(["run-0", "run-1", "run-2"])
+    found = archive.waits()
+    assert [wait._replace(number=0) for wait in found] == kept, "not all waits came back"
+    numbers = [wait.number for wait in found]
+    assert numbers == sorted(set(numbers)), f"their numbers do not rise: {numbers}"
+    of_slurm = [wait for wait in found if wait.place == "slurm ☃"]
+    assert archive.waits("slurm ☃") == of_slurm, "a place has others' waits"
+    assert archive.waits(after=numbers[11]) == found[12:], "not what came after"
+    assert archive.waits(last=5) == found[-5:], "not the newest"
+
+
 LAWS: tuple[Callable[[Archive], None], ...] = (
     check_what_is_recorded_comes_back,
     check_nothing_is_counted_twice,
@@ -231,6 +259,7 @@ LAWS: tuple[Callable[[Archive], None], ...] = (
     check_many_are_read_page_by_page,
     check_pruning_leaves_profiles_alone,
     *PROFILE_LAWS,
+    check_waits_are_kept_in_order_and_outlive_runs,
 )
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import parsl_sizer
 
-PURE = ("model", "strategies", "placement", "sizing", "simulator", "report")
+PURE = ("model", "strategies", "placement", "scaling", "sizing", "simulator", "report")
 PACKAGE = Path(parsl_sizer.__file__).parent
 
 

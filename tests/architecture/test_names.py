@@ -23,6 +23,7 @@ PUBLIC = {
     "Proposal",
     "Resources",
     "ResourcesExhausted",
+    "Scaling",
     "Setting",
     "SizedExecutor",
     "SizedPoolExecutor",
@@ -36,6 +37,7 @@ PUBLIC = {
     "retry_handler",
     "sized",
     "sizing_of",
+    "stage",
     "with_hints",
 }
 """A name that is added here stays; one that goes is a breaking change for the changelog."""

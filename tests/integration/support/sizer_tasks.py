@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -65,6 +66,13 @@ def hold_until(path, mb=1, begun=None, parsl_resource_specification=None):
     data = held(mb)
     wait_for(path)
     return len(data) // MB
+
+
+@python_app
+def after(*others, s=0.0, parsl_resource_specification=None):
+    """Once all others are done, take some time; on which host that was."""
+    time.sleep(s)
+    return socket.gethostname()
 
 
 @python_app

@@ -10,12 +10,13 @@ from parsl.executors import HighThroughputExecutor, ThreadPoolExecutor
 from parsl.executors.status_handling import BlockProviderExecutor
 from parsl.providers import LocalProvider
 
-from parsl_sizer import Kind, Resources, SizedExecutor
+from parsl_sizer import Kind, Resources, Scaling, SizedExecutor
 from parsl_sizer.executor import arguments
 from parsl_sizer.executor.arguments import BadArgument
 from parsl_sizer.executor.hints import BadHint
 from parsl_sizer.model import TaskInfo, UnknownStrategy
 from parsl_sizer.placement import UnknownOrder
+from parsl_sizer.scaling import UnknownPolicy
 
 
 def threads(**options: Any) -> SizedExecutor:
@@ -146,3 +147,33 @@ def test_before_it_is_started_nothing_runs() -> None:
     before = threading.enumerate()
     htex()
     assert threading.enumerate() == before
+
+
+def test_blocks_are_parsls_unless_somebody_says_otherwise() -> None:
+    assert htex()._policy is None
+    assert htex(scaling="asa")._policy == Scaling("asa")
+    assert htex(scaling=Scaling("per-stage", look_s=1.0))._policy.look_s == 1.0
+
+
+@pytest.mark.parametrize(
+    ("make", "scaling", "told"),
+    [
+        (htex, "now", "scaling='now' must be one of 'parsl', 'big-job'"),
+        (threads, "asa", "needs an inner executor with a provider"),
+    ],
+)
+def test_a_scaling_that_cannot_be_is_refused(make: Any, scaling: Any, told: str) -> None:
+    with pytest.raises(BadArgument, match=told):
+        make(scaling=scaling)
+
+
+def test_an_unknown_policy_is_refused() -> None:
+    with pytest.raises(UnknownPolicy, match="is no policy"):
+        Scaling("now")
+
+
+def test_no_blocks_allowed_is_refused() -> None:
+    provider = LocalProvider(init_blocks=0, max_blocks=0)
+    inner = HighThroughputExecutor(address="127.0.0.1", provider=provider)
+    with pytest.raises(BadArgument, match="max_blocks=1 or more"):
+        SizedExecutor(inner, scaling="asa")
