@@ -11,7 +11,7 @@ from operator import is_not
 from pathlib import Path
 from typing import Any
 
-from .base import MOST, ArchiveError, Refused, Wait
+from .base import ArchiveError, Refused
 from .schema import MIGRATIONS, VERSION
 from .sql import ATTEMPT_COLUMNS, SqlArchive, insertion
 
@@ -78,12 +78,6 @@ class SqliteArchive(SqlArchive):
                 self._connection.execute("PRAGMA busy_timeout = 0")
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._connection.close()
-
-    def waits(self, place: str | None = None, *, after: int = 0, last: int = MOST) -> list[Wait]:
-        """So many, the newest; none in a file that is only read and is older than they are."""
-        with _told(self.path):
-            [(tables,)] = self._fetch("SELECT COUNT(*) FROM sqlite_master WHERE name = 'waits'")
-        return super().waits(place, after=after, last=last) if tables else []
 
     def _prepare(self, *, shares_log: bool, read_only: bool) -> None:
         execute = self._connection.execute

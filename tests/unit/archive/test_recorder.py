@@ -25,6 +25,9 @@ from parsl_sizer.archive.sqlite import SqliteArchive, file_at
 from parsl_sizer.model import Attempt, Ending, Kind, Outcome, TaskInfo, Usage
 
 RUN = Run("run-1", started_at=5.0, user="ann")
+SCHEMA = 64 * 4096
+"""So many bytes at the beginning of a file are the tables it has and where they begin: what is
+damaged behind them is found when it is used, not when the file is opened."""
 
 
 def outcome(number: int) -> Outcome:
@@ -348,7 +351,7 @@ def test_one_that_turns_out_to_be_damaged_is_replaced_while_the_run_lasts(
 ) -> None:
     recorded(5000)
     content = bytearray(path.read_bytes())
-    content[4096:] = b"\x55" * (len(content) - 4096)
+    content[SCHEMA:] = b"\x55" * (len(content) - SCHEMA)
     path.write_bytes(content)
     recorded(10, Run("run-2"))
     assert tasks_in(path) == list(range(10))
@@ -361,7 +364,7 @@ def test_one_that_is_damaged_again_is_not_used_again(
     path: Path, recorded: Callable[..., None], said: list[str]
 ) -> None:
     recorded(5000)
-    broken = path.read_bytes()[:4096].ljust(path.stat().st_size, b"\x55")
+    broken = path.read_bytes()[:SCHEMA].ljust(path.stat().st_size, b"\x55")
     path.write_bytes(broken)
     made = Recorder(path, RUN, warn=said.append, every_s=0.01, most=2)
     made.start()
