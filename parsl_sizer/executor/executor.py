@@ -87,6 +87,9 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         Which of the tasks that wait start first: ``"first-come"``, ``"fifo"``, ``"bfs"``,
         ``"dfs"``, ``"topology-rank"``, ``"least-finished-first"``, ``"largest-first"``,
         ``"shortest-first"``; see the guide to orders.
+    canaries
+        How many tasks of a category that nothing is known of run before the others, such as
+        3; by default all start as soon as there is room.
     placement
         On which node a task starts: ``"any"`` that has room for it.
     labels
@@ -120,6 +123,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         isolation: str | None = None,
         archive: bool | str | os.PathLike[str] | None = None,
         order: str = "first-come",
+        canaries: int = 0,
         placement: str = "any",
         labels: Mapping[str, object] | None = None,
         lost_retries: int = 2,
@@ -136,6 +140,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self.isolation = isolation
         self.archive = archive
         self.order = order
+        self.canaries = canaries
         self.placement = arguments.one_of("placement", placement, arguments.PLACEMENTS)
         self.labels = labels
         self.lost_retries = lost_retries
@@ -152,6 +157,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             if observe or not sized
             else arguments.categories(strategy, sized, objective, self._warn, self._before),
             queue=Lines(first),
+            gate=arguments.gate(canaries),
             lost_retries=lost_retries,
             let_run=on_exhausted == "let_run",
             consults=self._may_split,
