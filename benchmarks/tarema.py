@@ -30,6 +30,7 @@ from tarema_runs import (
     STANDARD,
     Run,
     everything,
+    of_nextflow,
     workflows,
 )
 
@@ -119,15 +120,19 @@ def at_once(workflow: Workflow) -> float:
 
 def beyond_table(found: Sequence[Run]) -> Table:
     """With how much interference does tarema meet sjfn?"""
-    made = table(["cluster", "runs"], [f"alpha {alpha:g}" for alpha in (*ALPHAS, *BEYOND)])
-    for cluster, which in itertools.product(PAPER_CLUSTERS, ("all", "later")):
+    alphas = (*ALPHAS, *BEYOND)
+    made = table(["cluster", "workflows", "runs"], [f"alpha {alpha:g}" for alpha in alphas])
+    nextflows = of_nextflow()
+    for cluster in PAPER_CLUSTERS:
         here = [run for run in found if run.cluster == cluster]
-        here = later(here) if which == "later" else here
-        gains = [
-            less_time([run for run in here if run.alpha == alpha], ["sjfn"])
-            for alpha in (*ALPHAS, *BEYOND)
-        ]
-        made.add_row(cluster, which, *map(percent, gains))
+        theirs = [run for run in here if run.workflow in nextflows]
+        for which, some in (("all", here), ("Nextflow's", theirs)):
+            for when, runs in (("all", some), ("later", later(some))):
+                gains = [
+                    less_time([run for run in runs if run.alpha == alpha], ["sjfn"])
+                    for alpha in alphas
+                ]
+                made.add_row(cluster, which, when, *map(percent, gains))
     return made
 
 

@@ -9,7 +9,7 @@ from parsl_sizer.engines import Engine
 from parsl_sizer.engines.several import Several
 from parsl_sizer.model import Amounts, Kind, Outcome, Resources, SizerError, TaskInfo, parse_amounts
 from parsl_sizer.placement import POLICIES as PLACEMENTS
-from parsl_sizer.placement import Policy, policy
+from parsl_sizer.placement import Gate, Policy, policy
 from parsl_sizer.scaling.policies import POLICIES as SCALINGS
 from parsl_sizer.sizing import Categories
 from parsl_sizer.strategies import Family, Proposal, Setting
@@ -64,6 +64,13 @@ def on_exhausted(value: str | OnExhausted) -> str | OnExhausted:
         words = ", ".join(map(repr, ON_EXHAUSTED))
         raise BadArgument(f"on_exhausted={value!r} must be one of {words}, or a function.")
     return value
+
+
+def gate(canaries: int) -> Gate | None:
+    """What lets so many tasks of a new category run before the others; None for 0."""
+    if type(canaries) is not int or canaries < 0:
+        raise BadArgument(f"canaries={canaries!r} must be a number of tasks, or 0 for no gate.")
+    return Gate(canaries) if canaries else None
 
 
 def node_amounts(node: str | Mapping[Any, float] | None) -> Amounts | None:

@@ -97,6 +97,9 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         Which of the tasks that wait start first: ``"first-come"``, ``"fifo"``, ``"bfs"``,
         ``"dfs"``, ``"topology-rank"``, ``"least-finished-first"``, ``"largest-first"``,
         ``"shortest-first"``; see the guide to orders.
+    canaries
+        How many tasks of a category that nothing is known of run before the others, such as
+        3; by default all start as soon as there is room.
     placement
         On which node a task starts: ``"any"`` that has room for it. Or, with several inner
         executors, on one of the group that suits it: ``"tarema"``, or one of those that it
@@ -137,6 +140,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         isolation: str | None = None,
         archive: bool | str | os.PathLike[str] | None = None,
         order: str = "first-come",
+        canaries: int = 0,
         placement: str = "any",
         scaling: str | Scaling = arguments.PARSLS,
         labels: Mapping[str, object] | None = None,
@@ -154,6 +158,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self.isolation = isolation
         self.archive = archive
         self.order = order
+        self.canaries = canaries
         self.placement = placement
         self.scaling = scaling
         self._policy = arguments.scaling(scaling, self.inner)
@@ -176,6 +181,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             else arguments.categories(strategy, sized, objective, self._warn, self._before),
             queue=Lines(first),
             policy=policy,
+            gate=arguments.gate(canaries),
             lost_retries=lost_retries,
             let_run=on_exhausted == "let_run",
             consults=self._may_split,

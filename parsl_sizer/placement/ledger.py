@@ -314,11 +314,11 @@ class Ledger:
             raise ValueError(f"{key!r} cannot claim {demand!r} on {name!r}; ask find() first.")
         self._claims[key] = claim = _Claim(key, demand, room)
         room.put(claim)
-        self._keep_no_longer(key)
+        self.keep_no_longer(key)
 
     def release(self, key: Hashable) -> None:
         """Give back what `key` claims, and the node that is kept for it."""
-        self._keep_no_longer(key)
+        self.keep_no_longer(key)
         claim = self._claims.pop(key, None)
         if claim is not None:
             self._drop(claim)
@@ -334,9 +334,21 @@ class Ledger:
             if holder != key or self._rooms[name].holds(demand):
                 return
         able = [room for room in self._rooms.values() if room.holds(demand)]
-        self._keep_no_longer(key)
+        self.keep_no_longer(key)
         if able:
             self._kept = (key, min(able, key=lambda room: _lack(room, demand)).name)
+
+    @property
+    def kept_for(self) -> Hashable | None:
+        """Whom a node is kept free for."""
+        return None if self._kept is None else self._kept[0]
+
+    def keep_no_longer(self, key: Hashable) -> None:
+        """Let others have the node that is kept free for `key`, if one is."""
+        if self._kept is not None and self._kept[0] == key:
+            room = self._rooms[self._kept[1]]
+            self._kept = None
+            self._grow(room)
 
     def started(self, key: Hashable, name: str) -> None:
         """Move the claim of `key` to the node where it turned out to have started.
@@ -378,12 +390,6 @@ class Ledger:
             self._grow(room)
         elif not room.claims:
             del self._left[room.name]
-
-    def _keep_no_longer(self, key: Hashable) -> None:
-        if self._kept is not None and self._kept[0] == key:
-            room = self._rooms[self._kept[1]]
-            self._kept = None
-            self._grow(room)
 
     def _grow(self, room: _Room) -> None:
         self.growths += 1

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from parsl_sizer.model import Amounts, Attempt, Ending, Kind, Node, Outcome, Resources
-from parsl_sizer.placement import Lines
+from parsl_sizer.placement import Gate, Lines
 from parsl_sizer.placement import order as order_of
 from parsl_sizer.sizing import (
     Action,
@@ -26,6 +26,7 @@ from parsl_sizer.sizing import (
     Submitted,
     Tick,
 )
+from parsl_sizer.sizing.sizer import WINDOW
 
 from .kernel import Kernel
 from .replay import Replayed, ended
@@ -76,6 +77,7 @@ def replay_cluster(
     node: Resources,
     *,
     nodes: int,
+    gate: Gate | None = None,
     ttf: float = 1.0,
     settled: Callable[[Replayed], None] | None = None,
 ) -> ClusterResult:
@@ -84,9 +86,11 @@ def replay_cluster(
     Tasks are submitted at their `submitted_at`, which in a trace is 0: all at once, in
     the order of the rows. Any kind that is exceeded fails the attempt, after `ttf` of
     the task's time. A row with a peak above the node is counted as impossible and not
-    run. `settled` is given every task as it settles, with all its attempts.
+    run. With a `gate` a few tasks of each category run before the others. `settled` is given
+    every task as it settles, with all its attempts.
     """
-    replay = _ClusterReplay(Sizer(categories), ttf, ClusterResult(nodes, node), settled)
+    sizer = Sizer(categories, gate=gate)
+    replay = _ClusterReplay(sizer, ttf, ClusterResult(nodes, node), settled, gate)
     for row in rows:
         replay.submit(row)
     return replay.run()
@@ -99,14 +103,16 @@ def replay_workflow(
     *,
     nodes: int = 1,
     order: str = "first-come",
+    overtaking: bool = True,
     ttf: float = 1.0,
     settled: Callable[[Replayed], None] | None = None,
 ) -> ClusterResult:
     """The same for a workflow: a task is submitted when all that it waits for have finished.
 
-    What waits for a task that could not be run is not run either.
+    What waits for a task that could not be run is not run either. Without `overtaking`
+    nothing starts before what comes first in the `order`, even if there is room for it.
     """
-    sizer = Sizer(categories, queue=Lines(order_of(order)))
+    sizer = Sizer(categories, queue=Lines(order_of(order)), window=WINDOW if overtaking else 1)
     return _WorkflowReplay(workflow, sizer, ttf, ClusterResult(nodes, node), settled).run()
 
 
@@ -119,9 +125,12 @@ class _ClusterReplay:
         ttf: float,
         result: ClusterResult,
         settled: Callable[[Replayed], None] | None,
+        gate: Gate | None = None,
     ) -> None:
         self.kernel: Kernel[Event] = Kernel()
         self._sizer = sizer
+        self._gate = gate
+        self._looks_at = -math.inf
         self._ttf = ttf
         self._result = result
         self._settled = settled
@@ -162,6 +171,9 @@ class _ClusterReplay:
     def _handle(self, event: Event) -> None:
         for action in self._sizer.handle(event, self.kernel.now):
             self._act(action)
+        if self._gate is not None and self._gate.opens_at > self._looks_at:
+            self._looks_at = self._gate.opens_at
+            self.kernel.at(self._looks_at, Tick())
 
     def _act(self, action: Action) -> None:
         if isinstance(action, Launch):

@@ -160,7 +160,10 @@ def _linear(random: Random, tasks: int, categories: int, scale: float) -> Iterat
 class MemoryModel:
     """The memory of one abstract task, in MB, and the size of its input."""
 
-    def __init__(self, random: Random, scale: float, *, is_linear: bool) -> None:
+    def __init__(
+        self, random: Random, scale: float, *, is_linear: bool, fixed_share: float = 0.5
+    ) -> None:
+        """At most `fixed_share` of the mean does not depend on the input."""
         self.is_linear = is_linear
         self.mean = random.uniform(1e3, 1e6) * scale
         self.deviation = random.uniform(0.03, 0.1) * self.mean
@@ -168,7 +171,7 @@ class MemoryModel:
         variance = self.deviation**2
         error = random.uniform(0.1, 0.75) * variance
         self.error_deviation = math.sqrt(error)
-        self.intercept = random.uniform(0, 0.5) * self.mean
+        self.intercept = random.uniform(0, fixed_share) * self.mean
         self.size_mean = (self.mean - self.intercept) / self.slope
         self.size_deviation = math.sqrt(variance - error) / self.slope
         self.time_mean_s = random.uniform(10, 1000)

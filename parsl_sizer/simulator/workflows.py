@@ -22,10 +22,12 @@ from .shapes import SHAPES
 from .trace import Row
 
 POOL_MB = 1_952_000.0
-"""The pool of Witt et al.: no task is larger."""
+"""The pool of Witt et al.: no user asks for more."""
+MOST_MB = 1_000_000.0
+"""No task of theirs has more: the generator cuts off what it draws there."""
 TERABYTE_WEEK = 1e12 * 7 * 24 * 3600
 """What the tasks of each of their workflows take in all, in byte-seconds."""
-CORES = {Kind.CORES: 1.0}
+CORE = {Kind.CORES: 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +124,8 @@ def generated(
     """A workflow of one of the `SHAPES` with about so many tasks.
 
     Memory and input sizes of each category are drawn as in Table II of Witt et al.; times
-    are scaled so that all tasks together take a terabyte of memory for a week. `estimate` is
-    how users estimate, as in `generate`.
+    are scaled so that all tasks together take a terabyte of memory for a week. A task takes
+    one core, and asks for it. `estimate` is how users estimate memory, as in `generate`.
 
     >>> made = generated("montage", 100)
     >>> made.rows[0].task.category, made.rows[-1].task.category, made.rows[0].task.rank
@@ -132,18 +134,18 @@ def generated(
     if shape not in SHAPES:
         raise ValueError(f"no workflow is called {shape!r}; there are {', '.join(SHAPES)}")
     random = Random(f"{shape} {tasks} {seed}")
-    steps = SHAPES[shape](tasks)
+    steps = SHAPES[shape](tasks, random)
     models: dict[str, MemoryModel] = {}
     drawn = []
     for number, step in enumerate(steps, start=1):
         model = models.get(step.category)
         if model is None:
-            model = MemoryModel(random, 1.0, is_linear=random.random() < 0.5)
+            # In the authors' generator a line goes through 0.
+            model = MemoryModel(random, 1.0, is_linear=random.random() < 0.5, fixed_share=0.0)
             models[step.category] = model
         size, memory_mb, _ = model.draw(random)
-        drawn.append((number, step, size, min(memory_mb, POOL_MB), random.uniform(0.5, 1.5)))
-    times = {number: share * step.mean_s for number, step, _, _, share in drawn}
-    work = math.fsum(memory * MB * times[number] for number, _, _, memory, _ in drawn)
+        drawn.append((number, step, size, min(memory_mb, MOST_MB), step.time.draw(random)))
+    work = math.fsum(memory * MB * time_s for _, _, _, memory, time_s in drawn)
     requests = _estimates(estimator(estimate), ((step.category, mb) for _, step, _, mb, _ in drawn))
     rows = [
         Row(
@@ -152,12 +154,12 @@ def generated(
                 number,
                 step.category,
                 features={"input_size": size * MB},
-                requested=requests.get(step.category, {}),
+                requested={**CORE, **requests.get(step.category, {})},
             ),
-            {**CORES, Kind.MEMORY: memory * MB},
-            times[number] * TERABYTE_WEEK / work,
+            {**CORE, Kind.MEMORY: memory * MB},
+            time_s * TERABYTE_WEEK / work,
         )
-        for number, step, size, memory, _ in drawn
+        for number, step, size, memory, time_s in drawn
     ]
     parents: dict[int | str, list[int | str]] = {
         number: [at + 1 for at in step.parents] for number, step, *_ in drawn

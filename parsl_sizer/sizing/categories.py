@@ -55,7 +55,7 @@ class Categories:
         self._kinds = tuple(kinds or USUAL_KINDS)
         self._lag = lag
         self._before = before
-        self._recalled: set[str] = set()
+        self._recalled: dict[str, int] = {}
         self._warn = warn
         self._strategies: dict[str, Strategy] = {}
         # Checked against a dictionary a proposal takes 2 us here, against `Resources` 4 us.
@@ -77,6 +77,11 @@ class Categories:
         self._recall(task)
         self._sized += 1
         return self._sound(task, failures, largest)
+
+    def recalls(self, task: TaskInfo) -> bool:
+        """Whether something is known of its category from before this run."""
+        self._recall(task)
+        return self._recalled.get(task.category, 0) > 0
 
     def learn(self, outcome: Outcome) -> None:
         """Teach the outcome to its category's strategy, `lag` tasks from now."""
@@ -109,13 +114,14 @@ class Categories:
         """Teach the strategy of a category that is new what happened in earlier runs."""
         if self._before is None or task.category in self._recalled:
             return
-        self._recalled.add(task.category)
+        self._recalled[task.category] = 0
         try:
             earlier = list(self._before(task))
         except Exception as error:
             self._say(task.category, "before", f"knows nothing of earlier runs ({error!r:.200})")
             return
         sound = [o for o in earlier if is_possible(o.usage) and are_possible(o.attempt.allocation)]
+        self._recalled[task.category] = len(sound)
         try:
             recall(self._strategy(task.category), sound)
         except Exception as error:

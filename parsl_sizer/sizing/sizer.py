@@ -32,7 +32,7 @@ from parsl_sizer.model import (
     TaskInfo,
     is_possible,
 )
-from parsl_sizer.placement import Demand, Ledger, Lines, Policy, Queue, Waiting
+from parsl_sizer.placement import Demand, Gate, Ledger, Lines, Policy, Queue, Waiting
 from parsl_sizer.strategies import Proposal
 
 from .categories import Categories
@@ -55,7 +55,7 @@ from .messages import (
 )
 
 WINDOW = 64
-"""So many waiting tasks are looked at after an event, the first in the queue's order."""
+"""So many waiting tasks are looked at after an event unless something else is said."""
 
 NEWS = 1.05
 """A waiting task is sized anew when its category has learned 5 % more than when it was
@@ -94,6 +94,7 @@ class _Job:
     """Its place in the queue's order."""
     unlimited: bool = False
     """Its next attempt has all of a node and no limit: nothing else is left to try."""
+    is_canary: bool = False
     is_asked_about: bool = False
     again: Proposal | None = None
     """What is tried next if the user, who is asked, leaves it to us."""
@@ -119,12 +120,14 @@ class Sizer:
     learned. Events that repeat or come late (an attempt or a node that is not known, or
     not any more) change nothing.
 
-    Who finds no room is gone past by whoever does, but not for ever: after `patience`
-    launches the one that has waited longest gets a node kept free for it. Below WINDOW
-    that would happen to tasks that merely wait for their turn.
+    Who finds no room is gone past by whoever does of the first `window` in the queue's
+    order, but not for ever: after `patience` launches the one that has waited longest gets a
+    node kept free for it. Below `window` that would happen to tasks that merely wait for
+    their turn. With a window of 1 nobody is gone past.
 
-    `categories` hold no lesson back (lag 0): tasks in flight are real here. A `policy`
-    chooses among the nodes with room; without one a task goes where least is left over. With
+    `categories` hold no lesson back (lag 0): tasks in flight are real here. A `gate` lets a
+    few tasks of a category that is not known run before the others. A `policy` chooses among
+    the nodes with room; without one a task goes where least is left over. With
     `let_run` a task that no node is large enough for has a last attempt alone on the
     largest one, without a limit. If it `consults`, the user is asked about every task that
     ran out. `warn` is called once if a usage record is rejected.
@@ -149,7 +152,9 @@ class Sizer:
         *,
         queue: Queue | None = None,
         policy: Policy | None = None,
+        gate: Gate | None = None,
         lost_retries: int = 2,
+        window: int = WINDOW,
         patience: int = 100,
         let_run: bool = False,
         consults: bool = False,
@@ -157,13 +162,17 @@ class Sizer:
     ) -> None:
         if lost_retries < 0:
             raise ValueError(f"lost_retries must be 0 or more, not {lost_retries}")
+        if window < 1:
+            raise ValueError(f"window must be 1 or more, not {window}")
         self._categories = categories
         self._queue = Lines() if queue is None else queue
+        self._gate = gate
         self._ledger = Ledger()
         self._policy = policy
         self._find: Callable[[int | str, Demand], str | None]
         self._find = self._ledger.find if policy is None else self._choose
         self._lost_retries = lost_retries
+        self._window = window
         self._patience = patience
         self._let_run = let_run
         self._consults = consults
@@ -226,6 +235,9 @@ class Sizer:
         if task.task_id in self._jobs:
             return False
         self._jobs[task.task_id] = _Job(task)
+        gate = self._gate
+        if gate is not None and gate.is_new(task.category) and self._categories.recalls(task):
+            gate.open(task.category)
         return self._queue.add(Waiting(task, _line(task, 0)))
 
     def _start(self, attempt: Attempt, node: str) -> bool:
@@ -268,6 +280,7 @@ class Sizer:
             return False
         if job.running is not None:
             self._ledger.release(task_id)
+        self._leave_gate(job, finished=False)
         return True  # one that waits is passed over when it is its turn
 
     def _go_on(
@@ -277,6 +290,8 @@ class Sizer:
         if again is None:
             actions.append(self._settle(job, ending))
             return
+        if ending is Ending.LOST:  # it may have to wait behind others of its line
+            self._leave_gate(job, finished=False)
         failures = len(job.failures)
         waiting = Waiting(job.task, _line(job.task, failures), failures=failures)
         waiting.arrival = job.arrival
@@ -389,21 +404,32 @@ class Sizer:
 
     def _settle(self, job: _Job, ending: Ending, *, is_split: bool = False) -> Settle:
         del self._jobs[job.task.task_id]
+        self._leave_gate(job, finished=ending is Ending.DONE)
         return Settle(job.task, ending, job.outcomes, is_split)
+
+    def _leave_gate(self, job: _Job, *, finished: bool) -> None:
+        if self._gate is not None and job.is_canary:
+            job.is_canary = False
+            self._gate.end(job.task.category, finished=finished)
 
     def _launch_what_fits(self, now: float, actions: list[Action]) -> None:
         """Launch those waiting for whom there is room, in the queue's order."""
         ledger, queue, lessons, find = self._ledger, self._queue, self._lessons, self._find
+        gate = self._gate
         growths = None
         while len(ledger) and ledger.growths != growths:  # a node kept no longer is room, too
             growths = ledger.growths
             queue.arrange()
+            kept_for = ledger.kept_for
             longest: Waiting | None = None
-            position = 0
-            while position < WINDOW and (waiting := queue.look(position)) is not None:
+            position, window = 0, self._window
+            while position < window and (waiting := queue.look(position)) is not None:
                 task = waiting.task
                 if task.task_id not in self._jobs:  # it was withdrawn
                     queue.take(position)
+                    continue
+                if gate is not None and self._is_held(waiting, gate, now):
+                    position, window = position + 1, window + 1
                     continue
                 news = lessons.get(task.category, 0) > waiting.good_for
                 if (news or waiting.changes != ledger.changes) and not self._size(waiting):
@@ -414,10 +440,14 @@ class Sizer:
                     actions.append(self._launch(waiting, node, now))
                 else:
                     position += 1
+                    if task.task_id == kept_for:
+                        kept_for = None
                     if waiting.blocked_at < 0:
                         waiting.blocked_at = self._launches
                     if longest is None or waiting.blocked_at < longest.blocked_at:
                         longest = waiting
+            if kept_for is not None:  # others came before it: nobody would have the node
+                ledger.keep_no_longer(kept_for)
             if longest is not None and self._launches - longest.blocked_at >= self._patience:
                 ledger.keep(longest.task.task_id, longest.demand)
 
@@ -428,6 +458,12 @@ class Sizer:
             return None
         return self._policy.choose(self._jobs[task_id].task, places)
 
+    def _is_held(self, waiting: Waiting, gate: Gate, now: float) -> bool:
+        task = waiting.task
+        if self._jobs[task.task_id].outcomes or OptOut.FIXED in task.opt_outs:
+            return False
+        return gate.holds(task.category, now)
+
     def _launch(self, waiting: Waiting, node: str, now: float) -> Launch:
         task, amounts = waiting.task, waiting.amounts
         job = self._jobs[task.task_id]
@@ -436,6 +472,9 @@ class Sizer:
         self._launches += 1
         enforced = not job.unlimited and OptOut.NEVER_KILL not in task.opt_outs
         number = len(job.outcomes) + 1
+        if self._gate is not None and number == 1:
+            job.is_canary = True
+            self._gate.start(task.category, now)
         job.running = Attempt(task, number, amounts, node, waiting.why, now, enforced)
         return Launch(job.running)
 

@@ -32,7 +32,7 @@ from parsl_sizer.model import (
     TaskInfo,
     Usage,
 )
-from parsl_sizer.placement import Lines
+from parsl_sizer.placement import Gate, Lines
 from parsl_sizer.sizing import (
     Categories,
     Consult,
@@ -110,6 +110,8 @@ class SizerMachine(RuleBasedStateMachine):
         depth=st.integers(1, 3),
         capacities=st.lists(st.sampled_from(CAPACITIES), max_size=3),
         consults=st.booleans(),
+        window=st.sampled_from([1, 64]),
+        canaries=st.integers(0, 2),
     )
     def begin(
         self,
@@ -118,11 +120,15 @@ class SizerMachine(RuleBasedStateMachine):
         depth: int,
         capacities: list[Resources],
         consults: bool,
+        window: int,
+        canaries: int,
     ) -> None:
         self.lost_retries = lost_retries
         self.sizer = Sizer(
             Categories(lambda category: Scripted()),
             queue=Lines(depth=depth),
+            gate=Gate(canaries) if canaries else None,
+            window=window,
             lost_retries=lost_retries,
             patience=patience,
             consults=consults,

@@ -62,6 +62,17 @@ def test_what_cannot_be_is_refused_with_a_sentence(options: dict[str, Any], told
         htex(**options)
 
 
+@pytest.mark.parametrize("canaries", [-1, 1.5, "3", None, True])
+def test_canaries_are_counted(canaries: Any) -> None:
+    with pytest.raises(BadArgument, match=r"canaries=.* must be a number of tasks"):
+        htex(canaries=canaries)
+
+
+def test_without_canaries_there_is_no_gate() -> None:
+    assert arguments.gate(0) is None
+    assert arguments.gate(3) is not None
+
+
 def test_other_refusals_say_what_there_is() -> None:
     with pytest.raises(UnknownStrategy, match="nonesuch"):
         htex(strategy="nonesuch")

@@ -58,7 +58,7 @@ def run(
 @pytest.mark.parametrize("tasks", [30, 1000])
 def test_generated_workflows_have_their_size_and_work(shape: str, tasks: int) -> None:
     made = generated(shape, tasks, seed=3)
-    assert len(made.rows) == pytest.approx(tasks, rel=0.3 if tasks < 100 else 0.02)
+    assert len(made.rows) == pytest.approx(tasks, rel=0.3 if tasks < 100 else 0.04)
     work = math.fsum(row.peak[Kind.MEMORY] * row.time_s for row in made.rows)
     assert work == pytest.approx(TERABYTE_WEEK)
     assert all(0 < row.peak[Kind.MEMORY] <= POOL.memory for row in made.rows)

@@ -20,7 +20,7 @@ from parsl_sizer.model import (
     TaskInfo,
     Usage,
 )
-from parsl_sizer.placement import Lines, Queue
+from parsl_sizer.placement import Gate, Lines, Queue
 from parsl_sizer.sizing import (
     Action,
     Categories,
@@ -39,6 +39,7 @@ from parsl_sizer.sizing import (
     Withdrawn,
 )
 from parsl_sizer.sizing.categories import MAX_ATTEMPTS
+from parsl_sizer.sizing.sizer import WINDOW
 from parsl_sizer.strategies import Proposal
 
 GB = 1e9
@@ -87,17 +88,22 @@ class Driver:
         size: Size = one_gb,
         *nodes: Resources,
         lost_retries: int = 2,
+        window: int = WINDOW,
         patience: int = 100,
         queue: Queue | None = None,
+        gate: Gate | None = None,
+        before: Callable[[TaskInfo], Sequence[Outcome]] | None = None,
         consults: bool = False,
     ) -> None:
         self.strategy = Doubling(size)
         self.warnings: list[str] = []
-        categories = Categories(lambda category: self.strategy)
+        categories = Categories(lambda category: self.strategy, before=before)
         self.sizer = Sizer(
             categories,
             queue=queue,
+            gate=gate,
             lost_retries=lost_retries,
+            window=window,
             patience=patience,
             consults=consults,
             warn=self.warnings.append,
@@ -412,6 +418,39 @@ class TestRoom:
         assert list(driver.running) == ["first"]
         driver.end("first")
         assert list(driver.running) == ["large", "old"]
+
+    def test_a_node_is_not_kept_for_a_task_that_others_come_before(self) -> None:
+        driver = Driver(
+            lambda task: {MEMORY: (12 if task.priority < 0 else 8) * GB},
+            NODE,
+            window=1,
+            patience=0,
+        )
+        driver.submit("f")
+        driver.post(Submitted(TaskInfo("large", "large", priority=-1)))  # the node is kept for it
+        driver.submit("g", "h")
+        driver.end("f")
+        assert set(driver.running) == {"g", "h"}
+
+    def test_a_node_is_not_kept_for_a_task_that_is_withdrawn(self) -> None:
+        driver = Driver(
+            lambda task: {MEMORY: (12 if task.category == "large" else 8) * GB}, NODE, patience=0
+        )
+        driver.submit("f")
+        driver.submit("large", category="large")
+        driver.submit("g")
+        assert list(driver.running) == ["f"]
+        driver.post(Withdrawn("large"))
+        assert list(driver.running) == ["f", "g"]
+
+    def test_with_a_window_of_one_nobody_is_gone_past(self) -> None:
+        driver = Driver(lambda task: {MEMORY: int(task.category) * GB}, NODE, window=1)
+        driver.submit("f", category="10")
+        driver.submit("large", category="12")
+        driver.submit("small", category="1")
+        assert list(driver.running) == ["f"]
+        driver.end("f")
+        assert list(driver.running) == ["large", "small"]
 
     def test_a_waiting_task_profits_from_what_is_learned_meanwhile(self) -> None:
         driver = Driver(lambda task: {MEMORY: 16 * GB}, NODE)
@@ -747,3 +786,86 @@ def test_the_strategy_that_cannot_do_anything_still_lets_tasks_run() -> None:
     assert isinstance(settle, Settle)
     assert settle.ending is Ending.DONE
     assert warnings
+
+
+class TestGate:
+    def test_a_few_of_a_new_category_run_before_the_others(self) -> None:
+        driver = Driver(one_gb, NODE, gate=Gate(2))
+        driver.submit(*range(6))
+        driver.submit("s", category="sort")
+        assert list(driver.running) == [0, 1, "s"]
+        driver.end(0)
+        assert list(driver.running) == [1, "s"]
+        driver.end(1)
+        assert list(driver.running) == ["s", 2, 3, 4, 5]
+
+    def test_a_canary_that_ran_out_is_one_until_it_has_finished(self) -> None:
+        driver = Driver(one_gb, NODE, gate=Gate(1))
+        driver.submit(*range(3))
+        driver.end(0, Ending.EXHAUSTED, MEMORY)
+        assert list(driver.running) == [0]
+        driver.end(0)
+        assert list(driver.running) == [1, 2]
+
+    @pytest.mark.parametrize("ending", [Ending.RAISED, Ending.LOST])
+    def test_a_canary_that_fails_makes_room_for_another(self, ending: Ending) -> None:
+        driver = Driver(one_gb, NODE, gate=Gate(1), lost_retries=0)
+        driver.submit(*range(3))
+        driver.end(0, ending)
+        assert list(driver.running) == [1]
+
+    def test_a_canary_that_is_lost_is_not_stuck_behind_those_that_wait_for_it(self) -> None:
+        driver = Driver(
+            lambda task: {MEMORY: 16 * GB}, NODE, gate=Gate(1), queue=Lines(depth=1), window=1
+        )
+        driver.submit(*range(2))
+        driver.end(0, Ending.LOST)
+        while driver.running:
+            driver.end(next(iter(driver.running)))
+        assert driver.endings == {0: Ending.DONE, 1: Ending.DONE}
+
+    def test_a_canary_that_is_withdrawn_makes_room_for_another(self) -> None:
+        driver = Driver(one_gb, NODE, gate=Gate(1))
+        driver.submit(*range(3))
+        driver.running.clear()
+        driver.post(Withdrawn(0))
+        assert list(driver.running) == [1]
+        driver.running.clear()
+        driver.post(Withdrawn(2))  # it had not started
+        assert not driver.running
+
+    def test_nobody_waits_for_ever(self) -> None:
+        driver = Driver(one_gb, NODE, gate=Gate(1, patience_s=60.0))
+        driver.submit(*range(3))
+        driver.now += 60.0
+        driver.post(Tick())
+        assert list(driver.running) == [0, 1, 2]
+
+    def test_what_the_user_has_fixed_does_not_wait(self) -> None:
+        driver = Driver(one_gb, NODE, gate=Gate(1))
+        driver.submit(0)
+        fixed = frozenset({OptOut.FIXED})
+        driver.post(Submitted(TaskInfo(1, "align", requested={MEMORY: GB}, opt_outs=fixed)))
+        assert list(driver.running) == [0, 1]
+
+    def test_a_category_that_is_known_from_earlier_runs_does_not_wait(self) -> None:
+        earlier = Outcome(
+            Attempt(TaskInfo(9, "align"), 1, {MEMORY: GB}),
+            Ending.DONE,
+            usage=Usage({MEMORY: GB}, 1.0),
+        )
+        driver = Driver(
+            one_gb,
+            NODE,
+            gate=Gate(1),
+            before=lambda task: [earlier] if task.category == "align" else [],
+        )
+        driver.submit(0, 1)
+        driver.submit(2, 3, category="new")
+        assert list(driver.running) == [0, 1, 2]
+
+    def test_those_who_wait_for_canaries_do_not_hide_others(self) -> None:
+        driver = Driver(one_gb, NODE, gate=Gate(1), window=1)
+        driver.submit(*range(5))
+        driver.submit("s", category="sort")
+        assert list(driver.running) == [0, "s"]
