@@ -8,12 +8,15 @@ the allocations on a node never sum to more than the node, to the last byte.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from parsl_sizer.model import Amounts, Kind, Node, Resources, exceeded
+
+from .policy import Place
 
 SCALE = 2**60
 """Units per byte, core or GPU: every float above 1/256 is a whole number of them. So there
@@ -67,6 +70,7 @@ class _Room:
     """
 
     name: str
+    group: str
     capacity: Resources
     total: dict[Kind, int]
     free: dict[Kind, int]
@@ -83,6 +87,11 @@ class _Room:
     def __post_init__(self) -> None:
         if self.slots:
             self.slot = {kind: -(-total // self.slots) for kind, total in self.total.items()}
+
+    @property
+    def load(self) -> float:
+        """The largest share of any kind that is claimed."""
+        return max(1 - self.free[kind] / total for kind, total in self.total.items() if total)
 
     def holds(self, demand: Demand) -> bool:
         return _is_within(demand, self.total)
@@ -161,7 +170,8 @@ class Ledger:
         former = self._left.pop(node.name, None)
         total = {kind: _units(float(node.capacity[kind])) for kind in Kind}
         capacity = Resources(**{kind.value: total[kind] / SCALE for kind in Kind})
-        room = _Room(node.name, capacity, total, dict(total), node.slots, ahead=self._ahead)
+        free, ahead = dict(total), self._ahead
+        room = _Room(node.name, node.group, capacity, total, free, node.slots, ahead=ahead)
         for claim in former.claims.values() if former else ():
             room.put(claim)
         self._grow(room)
@@ -264,10 +274,28 @@ class Ledger:
                     best, least = room, left
         if best is not None:
             return best.name
-        if len(self._refused) >= REFUSALS:
-            self._refused.clear()
-        self._refused[demand] = self.growths
+        self._refuse(demand)
         return None
+
+    def places(self, key: Hashable, demand: Demand) -> Sequence[Place]:
+        """All nodes with room for this, in no order, for whoever wants to choose one.
+
+        Those where it would wait for a slot are left out if there are others.
+        """
+        kept = None
+        if self._kept is not None:
+            holder, name = self._kept
+            kept = self._rooms[name]
+            if holder == key and kept.has_room(demand):
+                return (kept,)
+        since = self._refused.get(demand, -1)
+        if since == self.growths:
+            return ()
+        grown = itertools.takewhile(lambda room: room.grown > since, reversed(self._rooms.values()))
+        roomy = [room for room in grown if room is not kept and room.has_room(demand)]
+        if not roomy:
+            self._refuse(demand)
+        return [room for room in roomy if _is_within(demand, room.free)] or roomy
 
     def claim(self, key: Hashable, name: str, demand: Demand) -> None:
         """Take room on a node that has it."""
@@ -324,6 +352,11 @@ class Ledger:
         for other in displaced:
             found = self.find(other.key, other.demand)
             (room if found is None else self._rooms[found]).put(other)
+
+    def _refuse(self, demand: Demand) -> None:
+        if len(self._refused) >= REFUSALS:
+            self._refused.clear()
+        self._refused[demand] = self.growths
 
     def _drop(self, claim: _Claim) -> None:
         room = claim.room

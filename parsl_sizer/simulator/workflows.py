@@ -1,7 +1,8 @@
 """Workflows: tasks that wait for others.
 
-`connected` makes one of rows and of who waits for whom; `generated` makes one up, in one of
-the five `SHAPES`, with the memory of Witt et al. (HPCS 2019, Table II).
+`connected` makes one of rows and of who waits for whom; `recorded` reads one that was run;
+`generated` makes one up, in one of the five `SHAPES`, with the memory of Witt et al. (HPCS
+2019, Table II).
 """
 
 from __future__ import annotations
@@ -9,9 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
 
-from parsl_sizer.model import MB, Kind, TaskInfo, TraceError
+from parsl_sizer.archive.importers import wfcommons
+from parsl_sizer.archive.importers.base import Notes
+from parsl_sizer.model import MB, Kind, Outcome, TaskInfo, TraceError
 
 from .generate import MemoryModel, estimator
 from .shapes import SHAPES
@@ -83,6 +87,33 @@ def _sorted(name: str, parents: Mapping[int | str, Sequence[int | str]]) -> list
             f"The workflow {name} has a circle: task {waiting!r} is to wait for itself."
         )
     return ready
+
+
+def recorded(path: str | Path) -> Workflow:
+    """The workflow in a file of WfCommons, with what its tasks were measured to use.
+
+    A task's peak in cores is how many it kept busy on average. What it read and wrote is
+    told in its labels, ``read_bytes`` and ``written_bytes``: as features they would be a
+    look ahead. What the file does not say is absent.
+    """
+    path = Path(path)
+    places = wfcommons.places(path)
+    rows = [
+        _row(number, entry.outcome, places[str(entry.outcome.attempt.task.task_id)])
+        for number, entry in enumerate(wfcommons.read(path, Notes()), start=1)
+    ]
+    return connected(path.stem, rows, {task: place.parents for task, place in places.items()})
+
+
+def _row(number: int, outcome: Outcome, place: wfcommons.Place) -> Row:
+    usage = outcome.usage
+    peak = dict(usage.peak)
+    if usage.cpu_s is not None and usage.wall_s:
+        peak[Kind.CORES] = usage.cpu_s / usage.wall_s
+    moved = {"read_bytes": place.read_bytes, "written_bytes": place.written_bytes}
+    labels = {name: amount for name, amount in moved.items() if amount is not None}
+    task = outcome.attempt.task._replace(submitted_at=0.0, labels=labels)
+    return Row(number, task, peak, usage.wall_s)
 
 
 def generated(

@@ -32,7 +32,7 @@ from parsl_sizer.model import (
     TaskInfo,
     is_possible,
 )
-from parsl_sizer.placement import Ledger, Lines, Queue, Waiting
+from parsl_sizer.placement import Demand, Ledger, Lines, Policy, Queue, Waiting
 from parsl_sizer.strategies import Proposal
 
 from .categories import Categories
@@ -121,7 +121,8 @@ class Sizer:
     launches the one that has waited longest gets a node kept free for it. Below WINDOW
     that would happen to tasks that merely wait for their turn.
 
-    `categories` hold no lesson back (lag 0): tasks in flight are real here. With
+    `categories` hold no lesson back (lag 0): tasks in flight are real here. A `policy`
+    chooses among the nodes with room; without one a task goes where least is left over. With
     `let_run` a task that no node is large enough for has a last attempt alone on the
     largest one, without a limit. If it `consults`, the user is asked about every task that
     ran out. `warn` is called once if a usage record is rejected.
@@ -145,6 +146,7 @@ class Sizer:
         categories: Categories,
         *,
         queue: Queue | None = None,
+        policy: Policy | None = None,
         lost_retries: int = 2,
         patience: int = 100,
         let_run: bool = False,
@@ -156,6 +158,9 @@ class Sizer:
         self._categories = categories
         self._queue = Lines() if queue is None else queue
         self._ledger = Ledger()
+        self._policy = policy
+        self._find: Callable[[int | str, Demand], str | None]
+        self._find = self._ledger.find if policy is None else self._choose
         self._lost_retries = lost_retries
         self._patience = patience
         self._let_run = let_run
@@ -200,9 +205,13 @@ class Sizer:
                 changed = self._consulted(task_id, is_split, actions)
             case Joined(node):
                 self._ledger.join(node)
+                if self._policy is not None:
+                    self._policy.joined(node)
                 changed = True
             case Left(name):
                 self._ledger.leave(name)
+                if self._policy is not None:
+                    self._policy.left(name)
                 changed = True
             case Tick():
                 changed = True
@@ -307,6 +316,8 @@ class Sizer:
                 self._shared.pop(category, None)
             if is_news or not self._is_brisk or lessons <= KNOWN or not lessons % SAMPLE:
                 self._categories.learn(outcome)
+            if self._policy is not None and outcome.ending is Ending.DONE:
+                self._policy.learn(outcome)
             return
         self.rejected += 1
         if self._warn is not None:
@@ -377,7 +388,7 @@ class Sizer:
 
     def _launch_what_fits(self, now: float, actions: list[Action]) -> None:
         """Launch those waiting for whom there is room, in the queue's order."""
-        ledger, queue, lessons = self._ledger, self._queue, self._lessons
+        ledger, queue, lessons, find = self._ledger, self._queue, self._lessons, self._find
         growths = None
         while len(ledger) and ledger.growths != growths:  # a node kept no longer is room, too
             growths = ledger.growths
@@ -393,7 +404,7 @@ class Sizer:
                 if (news or waiting.changes != ledger.changes) and not self._size(waiting):
                     queue.take(position)
                     actions.append(self._settle(self._jobs[task.task_id], Ending.EXHAUSTED))
-                elif (node := ledger.find(task.task_id, waiting.demand)) is not None:
+                elif (node := find(task.task_id, waiting.demand)) is not None:
                     queue.take(position)
                     actions.append(self._launch(waiting, node, now))
                 else:
@@ -404,6 +415,13 @@ class Sizer:
                         longest = waiting
             if longest is not None and self._launches - longest.blocked_at >= self._patience:
                 ledger.keep(longest.task.task_id, longest.demand)
+
+    def _choose(self, task_id: int | str, demand: Demand) -> str | None:
+        """The node for a task by the policy; None if none has room."""
+        places = self._ledger.places(task_id, demand)
+        if not places or self._policy is None:
+            return None
+        return self._policy.choose(self._jobs[task_id].task, places)
 
     def _launch(self, waiting: Waiting, node: str, now: float) -> Launch:
         task, amounts = waiting.task, waiting.amounts

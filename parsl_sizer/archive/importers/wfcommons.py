@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from parsl_sizer.archive.base import SAMPLED, Entry, Run
 from parsl_sizer.model import TaskInfo
@@ -39,6 +39,17 @@ NEVER_RUN = "no record of its execution"
 TIMES = ("%Y%m%dT%H%M%S%z", "%m-%d-%yT%H:%M:%S%z")
 """Times that are not in ISO 8601 and yet in published instances."""
 _NUMBER_AT_END = re.compile(r"(?<=.)_(?:ID)?[0-9]+$")
+
+
+class Place(NamedTuple):
+    """Where a task stands in its workflow: whom it waits for, what it reads and writes.
+
+    Bytes are those that were counted, or else the sizes of its files if all are known.
+    """
+
+    parents: tuple[str, ...]
+    read_bytes: float | None
+    written_bytes: float | None
 
 
 def recognises(path: Path, head: bytes) -> bool:
@@ -67,15 +78,9 @@ def read(path: Path, notes: Notes) -> Iterator[Entry]:
         source=NAME,
         versions={name: version} if name and version else {},
     )
-    whats = _list(_object(specification).get("tasks"))
-    described = {what.get("id"): what for what in map(_object, whats) if _is_id(what.get("id"))}
-    sizes = {
-        file.get("id"): _number(file.get("sizeInBytes"))
-        for file in map(_object, _list(_object(specification).get("files")))
-        if _is_id(file.get("id"))
-    }
+    described, sizes = _described(specification), _sizes(specification)
     for task in map(_object, tasks):
-        task_id = task.get("id") if execution else task.get("name") or task.get("id")
+        task_id = _id(task, execution)
         if not _is_id(task_id):
             notes.skip(NOT_A_TASK)
             continue
@@ -84,6 +89,56 @@ def read(path: Path, notes: Notes) -> Iterator[Entry]:
             yield entry
     if described:
         notes.skip(NEVER_RUN, len(described))
+
+
+def places(path: Path) -> dict[str, Place]:
+    """Of each task, by its id in what `read` gives, where it stands in the workflow."""
+    workflow = _object(_loaded(path).get("workflow"))
+    execution, specification = workflow.get("execution"), workflow.get("specification")
+    ran = _object(execution) or workflow
+    described, sizes = _described(specification), _sizes(specification)
+    tasks: dict[str, tuple[Mapping[str, Any], Mapping[str, Any]]] = {}
+    names: dict[object, str] = {}
+    for task in map(_object, _list(ran.get("tasks") or ran.get("jobs"))):
+        if _is_id(task_id := _id(task, execution)):
+            what = described.get(task_id, task)
+            known_as = kept(str(task_id))
+            tasks[known_as] = task, what
+            names |= {name: known_as for name in (what.get("name"), what.get("id")) if _is_id(name)}
+            names[task_id] = known_as
+    parents: dict[str, dict[str, None]] = {task_id: {} for task_id in tasks}
+    for task_id, (_, what) in tasks.items():
+        for other in filter(_is_id, _list(what.get("parents"))):
+            if other in names:
+                parents[task_id][names[other]] = None
+        for other in filter(_is_id, _list(what.get("children"))):
+            if other in names:
+                parents[names[other]][task_id] = None
+    return {
+        task_id: Place(
+            tuple(parents[task_id]),
+            _bytes(task, "readBytes", _files(what, sizes, "input")),
+            _bytes(task, "writtenBytes", _files(what, sizes, "output")),
+        )
+        for task_id, (task, what) in tasks.items()
+    }
+
+
+def _described(specification: object) -> dict[Any, Mapping[str, Any]]:
+    """What tasks are, by their ids, where that is apart from what they used."""
+    whats = map(_object, _list(_object(specification).get("tasks")))
+    return {what.get("id"): what for what in whats if _is_id(what.get("id"))}
+
+
+def _sizes(specification: object) -> dict[Any, float | None]:
+    files = map(_object, _list(_object(specification).get("files")))
+    return {
+        file.get("id"): _number(file.get("sizeInBytes")) for file in files if _is_id(file.get("id"))
+    }
+
+
+def _id(task: Mapping[str, Any], execution: object) -> Any:
+    return task.get("id") if execution else task.get("name") or task.get("id")
 
 
 def _entry(
@@ -95,8 +150,8 @@ def _entry(
     system: str,
     notes: Notes,
 ) -> Entry | None:
-    inputs = _inputs(what, sizes)
-    complete = inputs and all(number is not None for number in inputs.values())
+    inputs = _files(what, sizes, "input")
+    input_size = _sum(inputs)
     memory = _number(task.get("memoryInBytes"))
     memory = _number(task.get("memory"), KB) if memory is None else memory
     wall_s = _first(task, "runtimeInSeconds", "runtime")
@@ -110,7 +165,7 @@ def _entry(
         kept(task_id),
         _category(_text(what.get("name")) or _text(task_id), program, system),
         started_at or 0.0,
-        {"input_size": sum(filter(None, inputs.values()))} if complete else {},
+        {} if input_size is None else {"input_size": input_size},
         known(cores=positive(_first(task, "coreCount", "cores"))),
         command=kept(" ".join(filter(None, words))) or None,
         inputs=tuple(inputs),
@@ -129,14 +184,29 @@ def _entry(
     )
 
 
-def _inputs(what: Mapping[str, Any], sizes: Mapping[Any, float | None]) -> dict[str, float | None]:
-    """The input files of a task, and what is known of their sizes."""
-    names = [name for name in _list(what.get("inputFiles")) if _is_id(name)]
-    inputs = {_text(name): sizes.get(name) for name in names}
+def _files(
+    what: Mapping[str, Any], sizes: Mapping[Any, float | None], link: str
+) -> dict[str, float | None]:
+    """The input or output files of a task, and what is known of their sizes."""
+    names = [name for name in _list(what.get(f"{link}Files")) if _is_id(name)]
+    files = {_text(name): sizes.get(name) for name in names}
     for file in map(_object, _list(what.get("files"))):
-        if file.get("link") == "input" and _is_id(name := file.get("name")):
-            inputs[_text(name)] = _first(file, "sizeInBytes", "size")
-    return inputs
+        if file.get("link") == link and _is_id(name := file.get("name")):
+            files[_text(name)] = _first(file, "sizeInBytes", "size")
+    return files
+
+
+def _sum(files: Mapping[str, float | None]) -> float | None:
+    """How large they are together; None if there are none, or one's size is not known."""
+    known_sizes = [size for size in files.values() if size is not None]
+    return sum(known_sizes) if files and len(known_sizes) == len(files) else None
+
+
+def _bytes(
+    task: Mapping[str, Any], counted: str, files: Mapping[str, float | None]
+) -> float | None:
+    found = _number(task.get(counted))
+    return _sum(files) if found is None else found
 
 
 def _category(name: str, program: str, system: str) -> str:

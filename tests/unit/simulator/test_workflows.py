@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,13 @@ from parsl_sizer.placement import ORDERS
 from parsl_sizer.simulator import Replayed, Row
 from parsl_sizer.simulator.cluster import replay_workflow
 from parsl_sizer.simulator.shapes import SHAPES
-from parsl_sizer.simulator.workflows import TERABYTE_WEEK, Workflow, connected, generated
+from parsl_sizer.simulator.workflows import (
+    TERABYTE_WEEK,
+    Workflow,
+    connected,
+    generated,
+    recorded,
+)
 from parsl_sizer.sizing import Categories
 from parsl_sizer.strategies import Setting
 from parsl_sizer.strategies.catalog import family
@@ -151,3 +159,56 @@ def test_what_waits_for_a_task_that_fits_nowhere_is_not_run() -> None:
     made = connected("x", rows, {2: [1]})
     result = replay_workflow(made, categories(), POOL)
     assert (result.done, result.impossible) == (1, 1)
+
+
+def test_a_workflow_that_was_run_is_read_from_a_file(tmp_path: Path) -> None:
+    tasks = [
+        {"id": "a_1", "name": "a_1", "inputFiles": ["x"], "outputFiles": ["y"]},
+        {"id": "b_1", "name": "b_1", "inputFiles": ["y"], "parents": ["a_1"]},
+        {"id": "b_2", "name": "b_2", "inputFiles": ["y", "?"]},
+    ]
+    tasks[0]["children"] = ["b_1", "b_2"]
+    ran = [
+        {"id": "b_1", "runtimeInSeconds": 4, "memoryInBytes": 100, "avgCPU": 150, "readBytes": 9},
+        {"id": "b_2", "runtimeInSeconds": 5},
+        {"id": "a_1", "runtimeInSeconds": 3, "coreCount": 2, "executedAt": "2020-12-27T18:23:37Z"},
+    ]
+    files = [{"id": "x", "sizeInBytes": 7}, {"id": "y", "sizeInBytes": 8}]
+    whole = {"specification": {"tasks": tasks, "files": files}, "execution": {"tasks": ran}}
+    path = tmp_path / "made.json"
+    path.write_text(json.dumps({"name": "x", "schemaVersion": "1.5", "workflow": whole}))
+    made = recorded(path)
+    assert made.name == "made"
+    assert made.parents == {"a_1": (), "b_1": ("a_1",), "b_2": ("a_1",)}
+    first, second, third = made.rows
+    assert (first.task.category, first.task.rank, first.time_s) == ("a", 1, 3.0)
+    assert first.task.submitted_at == 0
+    assert first.task.requested == {Kind.CORES: 2.0}
+    assert first.task.features == {"input_size": 7.0}
+    assert first.task.labels == {"read_bytes": 7.0, "written_bytes": 8.0}
+    assert first.peak == {}
+    assert second.peak == {Kind.MEMORY: 100.0, Kind.CORES: 1.5}
+    assert second.task.labels == {"read_bytes": 9.0}
+    assert third.task.labels == {}
+    assert third.task.features == {}
+
+
+def test_workflows_of_old_files_name_their_parents(tmp_path: Path) -> None:
+    tasks = [
+        {"name": "a_ID1", "id": "ID1", "runtime": 1},
+        {"name": "b_ID2", "id": "ID2", "runtime": 1, "parents": ["ID1", "a_ID1", "c", 5]},
+    ]
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps({"name": "x", "schemaVersion": "1.3", "workflow": {"tasks": tasks}}))
+    assert recorded(path).parents == {"a_ID1": (), "b_ID2": ("a_ID1",)}
+
+
+def test_the_public_workflows_are_run_to_their_ends(traces: Path) -> None:
+    found = sorted((traces.parent / "workflows").glob("*.json"))
+    assert found
+    for path in found:
+        made = recorded(path)
+        assert max(row.task.depth for row in made.rows) > 0
+        result = replay_workflow(made, categories(), POOL)
+        assert result.done == len(made.rows)
+        assert result.makespan_s >= max(row.time_s for row in made.rows)

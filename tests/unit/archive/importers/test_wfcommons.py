@@ -164,5 +164,6 @@ def test_any_value_may_be_of_any_type(tmp_path_factory, data, instance, value):
         entries = list(wfcommons.read(path, Notes()))
     except ImportFailed:
         return
+    assert {outcome.attempt.task.task_id for _, outcome in entries} <= set(wfcommons.places(path))
     for _, outcome in entries:
         json.dumps([outcome.attempt.task.category, *outcome.usage.peak.values()]).encode()
