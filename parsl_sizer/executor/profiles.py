@@ -26,9 +26,9 @@ from parsl_sizer.archive.base import ArchiveError
 from parsl_sizer.archive.open import Where, location, open_archive
 from parsl_sizer.engines import CannotWrap, Engine
 from parsl_sizer.engines.catalog import engine_for
-from parsl_sizer.model import NodeProfile, SizerError, can_be
+from parsl_sizer.model import NodeProfile, SizerError
 from parsl_sizer.monitor import travel
-from parsl_sizer.profiling import EXTRAS, FLAG, LEAST_S, SECONDS, unknown_extras
+from parsl_sizer.profiling import SECONDS, check, profile_of
 from parsl_sizer.profiling.travel import visit_node
 
 from .executor import SizedExecutor
@@ -41,7 +41,6 @@ EVERY_S = 0.1
 WAIT_S = 600.0
 FAILURES = 3
 """After so many calls that failed an executor is given up."""
-MOST = 1e18
 ORDER = {"enforce": False, "isolation": "inline", "shared_process": True}
 
 Submit = Callable[..., "Future[Any]"]
@@ -49,7 +48,7 @@ Profiles = dict[str, dict[str, NodeProfile]]
 
 
 class ProfilingFailed(SizerError):
-    """No node of an executor could be profiled; the message says why."""
+    """No node could be profiled; the message says why."""
 
 
 def profile_nodes(
@@ -113,20 +112,12 @@ def profile_nodes(
             quest.engine.close()
     found = {quest.label: quest.found for quest in quests}
     keep([profile for some in found.values() for profile in some.values()], location(archive))
-    for quest in quests:
-        quest.tell(wait_s)
+    missing = [said for quest in quests if (said := quest.missing(wait_s))]
+    if not any(found.values()):
+        raise ProfilingFailed(" ".join(missing) or "There is no executor to profile.")
+    for said in missing:
+        logger.warning("%s", said)
     return found
-
-
-def check(seconds: float, extra: Sequence[str]) -> None:
-    """Refuse what makes no sense, before anything is started."""
-    if not seconds >= LEAST_S:
-        raise SizerError(f"seconds={seconds!r} is too short a time; take {LEAST_S:g} or more.")
-    if unknown := unknown_extras(extra):
-        raise SizerError(
-            f"{unknown[0]!r} is no feature; there is {', '.join(EXTRAS)}, and {FLAG}NAME for a "
-            f"flag of the processor, such as {FLAG}avx2."
-        )
 
 
 def keep(profiles: Sequence[NodeProfile], where: Where | None) -> bool:
@@ -153,6 +144,9 @@ def profile_config(path: Path, **options: Any) -> Profiles:
         raise SizerError(f"{path} cannot be run: {error!r:.300}.") from error
     if not isinstance(config, Config):
         raise SizerError(f"{path} has no config; it should say config = Config(...), as for Parsl.")
+    for executor in config.executors:
+        if isinstance(executor, SizedExecutor):
+            executor.report = False  # there are no tasks to report on
     kernel = parsl.load(config)
     try:
         return profile_nodes(kernel, **options)
@@ -206,20 +200,13 @@ class Quest:
             self._calls.append(self._submit(*token, **options))
         self.is_over = not (wanted or self._calls) and len(self._heard) >= self._expected
 
-    def tell(self, wait_s: float) -> None:
-        """Say whose profiles are missing; raises if all are."""
-        why = self._failures[-1] if self._failures else f"no other answered in {wait_s:g} s"
-        if not self.found:
-            why = why.replace("no other", "none")
-            raise ProfilingFailed(f"No node of {self.label} could be profiled: {why}.")
-        if len(self._heard) < self._expected:
-            logger.warning(
-                "%d of %d nodes of %s were profiled: %s.",
-                len(self._heard),
-                self._expected,
-                self.label,
-                why,
-            )
+    def missing(self, wait_s: float) -> str | None:
+        """A sentence on those who have not answered, and why; None if all have."""
+        if self.is_over and not self._failures:
+            return None
+        why = self._failures[-1] if self._failures else f"no answer in {wait_s:g} s"
+        heard = f"{len(self._heard)} of {max(self._expected, len(self._heard))}"
+        return f"{heard} nodes of {self.label} have answered: {why}."
 
     def _hear(self, call: Future[Any]) -> None:
         error = call.exception()
@@ -230,19 +217,10 @@ class Quest:
             return
         self._heard.add(str(told.get("place")))
         if isinstance(told.get("features"), Mapping):
-            profile = profile_of(report, told, self.label)
+            host = str(report.get("host"))
+            profile = profile_of(host, report.get("node"), told, self.label)
             self.found[profile.host] = profile
             self._progress(profile)
-
-
-def profile_of(
-    report: Mapping[str, Any], told: Mapping[str, Any], executor: str | None
-) -> NodeProfile:
-    """The profile that came from a node, as far as it makes sense."""
-    known = {**(report.get("node") or {}), **told["features"]}
-    features = {str(name): float(amount) for name, amount in known.items() if can_be(amount, MOST)}
-    methods = {str(name): str(how)[:500] for name, how in (told.get("methods") or {}).items()}
-    return NodeProfile(str(report.get("host")), features, methods, time.time(), executor)
 
 
 def _inner(dfk: DataFlowKernel, labels: Collection[str] | None) -> list[tuple[str, Engine, Submit]]:
