@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 from argparse import Namespace
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from rich.table import Table
@@ -95,8 +95,7 @@ def _profile_here(arguments: Namespace) -> None:
 def _profile_config(arguments: Namespace) -> None:
     from parsl_sizer.executor.profiles import profile_config
 
-    logging.getLogger("parsl_sizer").addHandler(_Remarks())
-    with progress("Profiling nodes", arguments.nodes) as advance:
+    with _remarks(), progress("Profiling nodes", arguments.nodes) as advance:
         found = profile_config(
             Path(arguments.config),
             seconds=arguments.seconds,
@@ -265,6 +264,16 @@ def _tell_busy(profiles: Sequence[NodeProfile]) -> None:
 def _tell_left_out(made: Alike) -> None:
     for feature, why in made.left_out.items():
         say(f"Nodes are not compared by {feature}: {why}.")
+
+
+@contextmanager
+def _remarks() -> Iterator[None]:
+    logger, remarks = logging.getLogger("parsl_sizer"), _Remarks()
+    logger.addHandler(remarks)
+    try:
+        yield
+    finally:
+        logger.removeHandler(remarks)
 
 
 class _Remarks(logging.Handler):

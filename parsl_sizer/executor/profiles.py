@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import runpy
+import sys
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -136,23 +137,34 @@ def keep(profiles: Sequence[NodeProfile], where: Where | None) -> bool:
 def profile_config(path: Path, **options: Any) -> Profiles:
     """The same for a file of Python with a `config` in it, which is loaded for the while."""
     check(options.get("seconds", SECONDS), options.get("extra", ()))
+    config = _config_in(path)
+    for executor in config.executors:
+        if isinstance(executor, SizedExecutor):
+            executor.report = False  # there are no tasks to report on
+    try:
+        kernel = parsl.load(config)
+    except Exception as error:
+        raise SizerError(f"Parsl cannot be started with {path}: {error!r:.300}.") from error
+    try:
+        return profile_nodes(kernel, **options)
+    finally:
+        kernel.cleanup()
+        parsl.clear()
+
+
+def _config_in(path: Path) -> Config:
+    sys.path.insert(0, str(path.parent.absolute()))  # as if it were run
     try:
         config = runpy.run_path(str(path), run_name="parsl_sizer_config").get("config")
     except OSError as error:
         raise SizerError(f"{path} cannot be read: {error.strerror or error}.") from error
     except Exception as error:
         raise SizerError(f"{path} cannot be run: {error!r:.300}.") from error
+    finally:
+        sys.path.pop(0)
     if not isinstance(config, Config):
         raise SizerError(f"{path} has no config; it should say config = Config(...), as for Parsl.")
-    for executor in config.executors:
-        if isinstance(executor, SizedExecutor):
-            executor.report = False  # there are no tasks to report on
-    kernel = parsl.load(config)
-    try:
-        return profile_nodes(kernel, **options)
-    finally:
-        kernel.cleanup()
-        parsl.clear()
+    return config
 
 
 class Quest:
@@ -181,7 +193,7 @@ class Quest:
         provider = getattr(engine.inner, "provider", None)
         first = provider.init_blocks * provider.nodes_per_block if provider else 1
         self._expected = nodes or max(1, first)
-        if provider and not first and provider.max_blocks:
+        if provider and provider.max_blocks and not _has_blocks(engine.inner):
             engine.inner.scale_out_facade(1)  # else there is no node until there are tasks
 
     def go_on(self) -> None:
@@ -202,7 +214,7 @@ class Quest:
 
     def missing(self, wait_s: float) -> str | None:
         """A sentence on those who have not answered, and why; None if all have."""
-        if self.is_over and not self._failures:
+        if self.is_over and len(self._failures) <= FAILURES:
             return None
         why = self._failures[-1] if self._failures else f"no answer in {wait_s:g} s"
         heard = f"{len(self._heard)} of {max(self._expected, len(self._heard))}"
@@ -210,10 +222,11 @@ class Quest:
 
     def _hear(self, call: Future[Any]) -> None:
         error = call.exception()
-        report = {} if error else call.result()
+        answer = None if error else call.result()
+        report = answer if isinstance(answer, Mapping) else {}
         told = report.get("result")
         if report.get("ending") != "returned" or not isinstance(told, Mapping):
-            self._failures.append(f"{error or report.get('error')!r:.300}")
+            self._failures.append(f"{error or report.get('error', answer)!r:.300}")
             return
         self._heard.add(str(told.get("place")))
         if isinstance(told.get("features"), Mapping):
@@ -221,6 +234,10 @@ class Quest:
             profile = profile_of(host, report.get("node"), told, self.label)
             self.found[profile.host] = profile
             self._progress(profile)
+
+
+def _has_blocks(inner: Any) -> bool:
+    return any(not status.terminal for status in inner.status_facade.values())
 
 
 def _inner(dfk: DataFlowKernel, labels: Collection[str] | None) -> list[tuple[str, Engine, Submit]]:
