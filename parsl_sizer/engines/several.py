@@ -61,6 +61,7 @@ class Several(Engine):
         self._here: dict[str, Sequence[Node]] = {}
         self._known: dict[str, Resources] = {}  # of each group, what the largest node has
         self._empty_since: dict[str, float] = {}
+        self._told: set[str] = set()
         self._turn = itertools.count()
         for label, part in parts.items():
             if not part.measures:
@@ -99,6 +100,9 @@ class Several(Engine):
                 # It is in the middle of whatever it was doing: a task may be over already.
                 with contextlib.suppress(Exception):
                     part.inner.set_bad_state_and_fail_all(why)
+            if label not in self._told and (reason := part.why_failed()) is not None:
+                self._told.add(label)
+                logger.warning("Tasks of %s are run by the other groups: %.300s", label, reason)
         return len(self._living()) < len(self.parts) or any(map(self._is_deserted, self.parts))
 
     def has_failed(self, attempt: Attempt) -> bool:

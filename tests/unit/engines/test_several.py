@@ -23,6 +23,7 @@ class Inner(SimpleNamespace):
     def __init__(self, blocks: int = 2) -> None:
         super().__init__(
             provider=SimpleNamespace(max_blocks=blocks, nodes_per_block=1),
+            label="part",
             bad_state_is_set=False,
             executor_exception=None,
         )
@@ -88,13 +89,18 @@ def test_a_group_that_cannot_say_keeps_its_nodes_and_does_not_hide_others(
     assert len(several.nodes()) == 3
 
 
-def test_a_group_that_died_is_given_up_and_the_others_go_on(parts: dict[str, Part]) -> None:
+def test_a_group_that_died_is_given_up_and_the_others_go_on(
+    parts: dict[str, Part], caplog: pytest.LogCaptureFixture
+) -> None:
     several = Several(parts)
     nodes = several.nodes()
     assert not several.hand_on()
     parts["big"].is_dead = True
     assert [node.group for node in several.still_here(nodes)] == ["standard"]
     assert several.hand_on()
+    assert several.hand_on()
+    [told] = caplog.messages
+    assert "Tasks of big are run by the other groups" in told
     assert parts["big"].inner.bad_state_is_set
     assert several.has_failed(on("big/a"))
     assert not several.has_failed(on("standard/a"))
