@@ -37,7 +37,7 @@ def group(label: str) -> HighThroughputExecutor:
         label=label,
         address="127.0.0.1",
         max_workers_per_node=2,
-        cores_per_worker=0.5,
+        cores_per_worker=0.1,  # as many as are wanted, on however few cores
         provider=LocalProvider(init_blocks=1, max_blocks=1),
     )
 
@@ -45,13 +45,13 @@ def group(label: str) -> HighThroughputExecutor:
 def main() -> None:
     sized = SizedExecutor(
         inner=[group("big"), group("standard")],
-        node={"big": "cores=2,memory=2GB", "standard": "cores=2,memory=500MB"},
+        node={"big": "cores=2,memory=2GB", "standard": "cores=2,memory=1GB"},
         placement="tarema",
         archive=False,
     )
     with parsl.load(Config(executors=[sized])):
-        futures = [app(number) for number in range(10) for app in (light, heavy)]
-        print(sum(future.result() for future in futures))
+        futures = [app(number) for number in range(30) for app in (light, heavy)]
+        print(f"{len([future.result() for future in futures])} tasks are done.")
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from typing import NamedTuple, NoReturn
 
 from parsl_sizer.version import __version__
 
-from . import archive_parser, values
+from . import archive_parser, profile_parser, values
 from .archive_parser import Fill
 
 EXAMPLES = """\
@@ -28,6 +28,8 @@ examples:
       what there is, and the paper that each comes from
   parsl-sizer doctor
       which ways of measuring and limiting tasks work on this machine
+  parsl-sizer profile
+      how fast this machine computes, reads and writes, within half a minute
 
 what earlier runs did is in an archive:
   search it            parsl-sizer history --category align --since 7d
@@ -246,6 +248,11 @@ COMMANDS = {
         "what can be measured and limited on this machine, and why not",
         archive_parser.where,
         "doctor",
+    ),
+    "profile": Command(
+        "measure what nodes can do, and tell which of them are alike",
+        profile_parser.profile,
+        "profile --config cluster.py\n  parsl-sizer profile --list",
     ),
     "import": Command(
         "add what other systems have logged to the archive",

@@ -67,6 +67,14 @@ def _number(text: str) -> float:
         return math.nan
 
 
+def names(text: str) -> list[str]:
+    """Some names, separated by commas."""
+    found = [name.strip() for name in text.split(",") if name.strip()]
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} names nothing")
+    return found
+
+
 def node(text: str) -> Resources:
     """The largest node; what is not said of it is as of the usual one."""
     return NODE.updated(amounts(text))

@@ -10,12 +10,13 @@ import contextlib
 import itertools
 import logging
 import math
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
-from parsl_sizer.model import Amounts, Attempt, Node, Resources, SizerError
+from parsl_sizer.model import Amounts, Attempt, Node, OptOut, Resources, SizerError
 from parsl_sizer.sizing import Sizer
 from parsl_sizer.sizing.demand import Preference, Supply, demands
 
@@ -23,6 +24,8 @@ from .base import CannotWrap, Engine
 
 logger = logging.getLogger(__name__)
 
+DESERTED_S = 60.0
+"""After so long without any node, what a group was given and has not begun is run by others."""
 BETWEEN = "/"
 """Stands between the name of a group and that of a node."""
 
@@ -57,6 +60,8 @@ class Several(Engine):
         """Of which groups blocks are asked for; by default of those with the smallest nodes."""
         self._here: dict[str, Sequence[Node]] = {}
         self._known: dict[str, Resources] = {}  # of each group, what the largest node has
+        self._empty_since: dict[str, float] = {}
+        self._told: set[str] = set()
         self._turn = itertools.count()
         for label, part in parts.items():
             if not part.measures:
@@ -95,10 +100,17 @@ class Several(Engine):
                 # It is in the middle of whatever it was doing: a task may be over already.
                 with contextlib.suppress(Exception):
                     part.inner.set_bad_state_and_fail_all(why)
-        return len(self._living()) < len(self.parts)
+            if label not in self._told and (reason := part.why_failed()) is not None:
+                self._told.add(label)
+                logger.warning("Tasks of %s are run by the other groups: %.300s", label, reason)
+        return len(self._living()) < len(self.parts) or any(map(self._is_deserted, self.parts))
 
     def has_failed(self, attempt: Attempt) -> bool:
-        return _has_failed(self.of(attempt))
+        part = self.of(attempt)
+        if _has_failed(part):
+            return True
+        # It may yet run there, too, if a node comes: not what must not run twice.
+        return self._is_deserted(part.group) and OptOut.NO_RETRY not in attempt.task.opt_outs
 
     def is_failed(self, label: str) -> bool:
         """Whether the group of this name has failed."""
@@ -124,7 +136,10 @@ class Several(Engine):
                     for node in found
                 ]
                 rooms = [node.capacity for node in found]
-                if rooms:
+                if not rooms:
+                    self._empty_since.setdefault(label, time.monotonic())
+                else:
+                    self._empty_since.pop(label, None)
                     self._known[label] = max(rooms, key=lambda room: (room.memory, room.cores))
         return [node for nodes in list(self._here.values()) for node in nodes]
 
@@ -166,6 +181,11 @@ class Several(Engine):
 
     def _living(self) -> Mapping[str, Engine]:
         return {label: part for label, part in self.parts.items() if not _has_failed(part)}
+
+    def _is_deserted(self, label: str) -> bool:
+        """Whether a group has had no node for long, while another has some."""
+        since = self._empty_since.get(label, math.inf)
+        return time.monotonic() - since > DESERTED_S and any(self._here.values())
 
     def _capacity(self, label: str) -> Resources | None:
         if label not in self._known and (stated := self.parts[label].stated()) is not None:

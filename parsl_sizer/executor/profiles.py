@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import runpy
+import sys
 import time
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -26,9 +27,9 @@ from parsl_sizer.archive.base import ArchiveError
 from parsl_sizer.archive.open import Where, location, open_archive
 from parsl_sizer.engines import CannotWrap, Engine
 from parsl_sizer.engines.catalog import engine_for
-from parsl_sizer.model import NodeProfile, SizerError, can_be
+from parsl_sizer.model import NodeProfile, SizerError
 from parsl_sizer.monitor import travel
-from parsl_sizer.profiling import EXTRAS, FLAG, LEAST_S, SECONDS, unknown_extras
+from parsl_sizer.profiling import SECONDS, check, profile_of
 from parsl_sizer.profiling.travel import visit_node
 
 from .executor import SizedExecutor
@@ -41,7 +42,6 @@ EVERY_S = 0.1
 WAIT_S = 600.0
 FAILURES = 3
 """After so many calls that failed an executor is given up."""
-MOST = 1e18
 ORDER = {"enforce": False, "isolation": "inline", "shared_process": True}
 
 Submit = Callable[..., "Future[Any]"]
@@ -49,7 +49,7 @@ Profiles = dict[str, dict[str, NodeProfile]]
 
 
 class ProfilingFailed(SizerError):
-    """No node of an executor could be profiled; the message says why."""
+    """No node could be profiled; the message says why."""
 
 
 def profile_nodes(
@@ -113,20 +113,12 @@ def profile_nodes(
             quest.engine.close()
     found = {quest.label: quest.found for quest in quests}
     keep([profile for some in found.values() for profile in some.values()], location(archive))
-    for quest in quests:
-        quest.tell(wait_s)
+    missing = [said for quest in quests if (said := quest.missing(wait_s))]
+    if not any(found.values()):
+        raise ProfilingFailed(" ".join(missing) or "There is no executor to profile.")
+    for said in missing:
+        logger.warning("%s", said)
     return found
-
-
-def check(seconds: float, extra: Sequence[str]) -> None:
-    """Refuse what makes no sense, before anything is started."""
-    if not seconds >= LEAST_S:
-        raise SizerError(f"seconds={seconds!r} is too short a time; take {LEAST_S:g} or more.")
-    if unknown := unknown_extras(extra):
-        raise SizerError(
-            f"{unknown[0]!r} is no feature; there is {', '.join(EXTRAS)}, and {FLAG}NAME for a "
-            f"flag of the processor, such as {FLAG}avx2."
-        )
 
 
 def keep(profiles: Sequence[NodeProfile], where: Where | None) -> bool:
@@ -145,20 +137,34 @@ def keep(profiles: Sequence[NodeProfile], where: Where | None) -> bool:
 def profile_config(path: Path, **options: Any) -> Profiles:
     """The same for a file of Python with a `config` in it, which is loaded for the while."""
     check(options.get("seconds", SECONDS), options.get("extra", ()))
+    config = _config_in(path)
+    for executor in config.executors:
+        if isinstance(executor, SizedExecutor):
+            executor.report = False  # there are no tasks to report on
+    try:
+        kernel = parsl.load(config)
+    except Exception as error:
+        raise SizerError(f"Parsl cannot be started with {path}: {error!r:.300}.") from error
+    try:
+        return profile_nodes(kernel, **options)
+    finally:
+        kernel.cleanup()
+        parsl.clear()
+
+
+def _config_in(path: Path) -> Config:
+    sys.path.insert(0, str(path.parent.absolute()))  # as if it were run
     try:
         config = runpy.run_path(str(path), run_name="parsl_sizer_config").get("config")
     except OSError as error:
         raise SizerError(f"{path} cannot be read: {error.strerror or error}.") from error
     except Exception as error:
         raise SizerError(f"{path} cannot be run: {error!r:.300}.") from error
+    finally:
+        sys.path.pop(0)
     if not isinstance(config, Config):
         raise SizerError(f"{path} has no config; it should say config = Config(...), as for Parsl.")
-    kernel = parsl.load(config)
-    try:
-        return profile_nodes(kernel, **options)
-    finally:
-        kernel.cleanup()
-        parsl.clear()
+    return config
 
 
 class Quest:
@@ -187,7 +193,7 @@ class Quest:
         provider = getattr(engine.inner, "provider", None)
         first = provider.init_blocks * provider.nodes_per_block if provider else 1
         self._expected = nodes or max(1, first)
-        if provider and not first and provider.max_blocks:
+        if provider and provider.max_blocks and not _has_blocks(engine.inner):
             engine.inner.scale_out_facade(1)  # else there is no node until there are tasks
 
     def go_on(self) -> None:
@@ -206,43 +212,32 @@ class Quest:
             self._calls.append(self._submit(*token, **options))
         self.is_over = not (wanted or self._calls) and len(self._heard) >= self._expected
 
-    def tell(self, wait_s: float) -> None:
-        """Say whose profiles are missing; raises if all are."""
-        why = self._failures[-1] if self._failures else f"no other answered in {wait_s:g} s"
-        if not self.found:
-            why = why.replace("no other", "none")
-            raise ProfilingFailed(f"No node of {self.label} could be profiled: {why}.")
-        if len(self._heard) < self._expected:
-            logger.warning(
-                "%d of %d nodes of %s were profiled: %s.",
-                len(self._heard),
-                self._expected,
-                self.label,
-                why,
-            )
+    def missing(self, wait_s: float) -> str | None:
+        """A sentence on those who have not answered, and why; None if all have."""
+        if self.is_over and len(self._failures) <= FAILURES:
+            return None
+        why = self._failures[-1] if self._failures else f"no answer in {wait_s:g} s"
+        heard = f"{len(self._heard)} of {max(self._expected, len(self._heard))}"
+        return f"{heard} nodes of {self.label} have answered: {why}."
 
     def _hear(self, call: Future[Any]) -> None:
         error = call.exception()
-        report = {} if error else call.result()
+        answer = None if error else call.result()
+        report = answer if isinstance(answer, Mapping) else {}
         told = report.get("result")
         if report.get("ending") != "returned" or not isinstance(told, Mapping):
-            self._failures.append(f"{error or report.get('error')!r:.300}")
+            self._failures.append(f"{error or report.get('error', answer)!r:.300}")
             return
         self._heard.add(str(told.get("place")))
         if isinstance(told.get("features"), Mapping):
-            profile = profile_of(report, told, self.label)
+            host = str(report.get("host"))
+            profile = profile_of(host, report.get("node"), told, self.label)
             self.found[profile.host] = profile
             self._progress(profile)
 
 
-def profile_of(
-    report: Mapping[str, Any], told: Mapping[str, Any], executor: str | None
-) -> NodeProfile:
-    """The profile that came from a node, as far as it makes sense."""
-    known = {**(report.get("node") or {}), **told["features"]}
-    features = {str(name): float(amount) for name, amount in known.items() if can_be(amount, MOST)}
-    methods = {str(name): str(how)[:500] for name, how in (told.get("methods") or {}).items()}
-    return NodeProfile(str(report.get("host")), features, methods, time.time(), executor)
+def _has_blocks(inner: Any) -> bool:
+    return any(not status.terminal for status in inner.status_facade.values())
 
 
 def _inner(dfk: DataFlowKernel, labels: Collection[str] | None) -> list[tuple[str, Engine, Submit]]:

@@ -5,13 +5,24 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 FLAG = "flag_"
 """An extra feature that begins so is 1 where the processor has the flag, as in flag_avx2."""
 ANSWER_S = 10.0
+IDLE_S = 0.5
+"""So long it is looked whether a machine has something else to do."""
 _NAME = re.compile(r"[a-z0-9_]+")
+
+
+def cpu_idle(during_s: float = IDLE_S, root: Path = Path("/")) -> float | None:
+    """The share of time in which processors have nothing to do: by it one sees what is beside."""
+    before = _ticks(root)
+    time.sleep(during_s)
+    spent = [now - then for now, then in zip(_ticks(root), before, strict=True)]
+    return sum(spent[3:5]) / sum(spent) if sum(spent) > 0 else None  # idle, and waiting for disks
 
 
 def gpus(root: Path = Path("/")) -> float | None:
@@ -96,6 +107,12 @@ def flag(name: str, root: Path = Path("/")) -> float | None:
     """1 if all processors have the flag, else 0; None if their flags cannot be read."""
     lines = re.findall(r"^(?:flags|Features)\s*:\s*(.*)$", _cpuinfo(root), re.MULTILINE)
     return float(all(name in line.split() for line in lines)) if lines else None
+
+
+def _ticks(root: Path) -> list[int]:
+    """How long processors were in each of the states that Linux counts, since it started."""
+    name, *ticks = (_text(root / "proc/stat").splitlines() or [""])[0].split() or [""]
+    return [int(tick) for tick in ticks[:8]] if name == "cpu" else []
 
 
 def _cpuinfo(root: Path) -> str:

@@ -69,6 +69,10 @@ def measure(
                 return
         methods[feature] = why
 
+    # First, as later it would be ourselves who are busy.
+    for fact, look_up in (("cpu_idle", facts.cpu_idle), ("gpus", facts.gpus)):
+        if (amount := look_up()) is not None:
+            features[fact] = amount
     for feature, count in (("cpu_single", 1), ("cpu_multi", processor.cores())):
         take(feature, partial(tools.speed, count), partial(processor.speed, count))
     take("memory_bandwidth", tools.bandwidth, processor.bandwidth)
@@ -83,9 +87,6 @@ def measure(
                 methods |= {name: f"{methods[name]}, a disk in memory" for name in IO}
     except OSError as error:
         methods |= dict.fromkeys(IO, f"not measured: {error}")
-    accelerators = facts.gpus()
-    if accelerators is not None:
-        features["gpus"] = accelerators
     features |= facts.extras(extra)
     return {"features": features, "methods": methods}
 

@@ -32,6 +32,7 @@ PRINTED = {
         "mean, large",
         "There are 2262 primes below 20000.",
     ],
+    "several_groups": ["60 tasks are done.", "light", "heavy", "Tasks by group: "],
     "workqueue_cluster": ["align", "assemble", "attempt 1", "done after"],
     "coffea_analysis": ["dimuon: 2,000 events", "ttbar: 2,000 events", "the same in both"],
     "colmena_steering": [

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -10,7 +13,7 @@ import pytest
 import sizer_tasks as tasks
 from parsl.providers import LocalProvider
 from sizer_hosts import OnHosts, hosts_or_skip
-from sizer_runs import LIMIT_S, htex, running, sized
+from sizer_runs import LIMIT_S, htex, nothing_left, running, sized
 
 from parsl_sizer import profile_nodes
 from parsl_sizer.archive.open import open_archive
@@ -82,7 +85,9 @@ def test_who_never_answers_is_said(tmp_path: Path) -> None:
     provider = LocalProvider(init_blocks=0, min_blocks=0, max_blocks=0)
     with (
         running(sized(htex(1, provider=provider)), tmp_path) as dfk,
-        pytest.raises(ProfilingFailed, match="No node of htex could be profiled: none answered"),
+        pytest.raises(
+            ProfilingFailed, match="0 of 1 nodes of htex have answered: no answer in 1 s"
+        ),
     ):
         profile_nodes(dfk, seconds=LITTLE_S, wait_s=1, archive=False)
 
@@ -95,3 +100,39 @@ def test_an_executor_that_is_not_there_is_said(tmp_path: Path) -> None:
             profile_nodes(dfk, extra=["colour"])
         with pytest.raises(SizerError, match=r"seconds=0\.1 is too short"):
             profile_nodes(dfk, seconds=0.1)
+
+
+CLUSTER = """\
+from parsl.config import Config
+from parsl.executors import HighThroughputExecutor
+from parsl.providers import LocalProvider
+from parsl_sizer import SizedExecutor
+
+def group(label):
+    return HighThroughputExecutor(
+        label=label, address="127.0.0.1", encrypted=False, max_workers_per_node=2,
+        cores_per_worker=0.1, provider=LocalProvider(init_blocks=1, max_blocks=1),
+    )
+
+config = Config(executors=[SizedExecutor(group("big")), group("small")], usage_tracking=0)
+"""
+
+
+def test_the_command_profiles_the_nodes_of_a_configuration(tmp_path: Path) -> None:
+    (tmp_path / "cluster.py").write_text(CLUSTER)
+    options = ("--seconds", "1", "--built-in", "--archive", "archive.sqlite3", "--json")
+    with nothing_left():
+        ran = subprocess.run(
+            [sys.executable, "-m", "parsl_sizer", "profile", "--config", "cluster.py", *options],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT_S,
+        )
+    assert ran.returncode == 0, ran.stderr
+    made = json.loads(ran.stdout)
+    assert [node["node"] for node in made["nodes"]] == [f"big/{HERE}", f"small/{HERE}"]
+    with closing(open_archive(tmp_path / "archive.sqlite3", read_only=True)) as opened:
+        assert len(opened.profiles()) == 2
+        assert opened.runs() == []

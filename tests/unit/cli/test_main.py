@@ -51,7 +51,7 @@ def test_alone_it_teaches_with_examples(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_examples_of_the_help_can_be_parsed() -> None:
     lines = (line.strip() for line in (command_line().epilog or "").splitlines())
     examples = [line.split() for line in lines if line.startswith("parsl-sizer ")]
-    assert len(examples) == 6
+    assert len(examples) == 7
     for _, *arguments in examples:
         assert command_line().parse_args(arguments).run is not None
 

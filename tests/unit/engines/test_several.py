@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +13,7 @@ from parsl.executors import ThreadPoolExecutor
 from parsl_sizer.engines import CannotWrap, Engine
 from parsl_sizer.engines.several import Several
 from parsl_sizer.engines.threads import Threads
-from parsl_sizer.model import Attempt, Node, Resources, TaskInfo
+from parsl_sizer.model import Attempt, Node, OptOut, Resources, TaskInfo
 from parsl_sizer.sizing import Categories, Sizer
 
 
@@ -22,6 +23,7 @@ class Inner(SimpleNamespace):
     def __init__(self, blocks: int = 2) -> None:
         super().__init__(
             provider=SimpleNamespace(max_blocks=blocks, nodes_per_block=1),
+            label="part",
             bad_state_is_set=False,
             executor_exception=None,
         )
@@ -87,13 +89,18 @@ def test_a_group_that_cannot_say_keeps_its_nodes_and_does_not_hide_others(
     assert len(several.nodes()) == 3
 
 
-def test_a_group_that_died_is_given_up_and_the_others_go_on(parts: dict[str, Part]) -> None:
+def test_a_group_that_died_is_given_up_and_the_others_go_on(
+    parts: dict[str, Part], caplog: pytest.LogCaptureFixture
+) -> None:
     several = Several(parts)
     nodes = several.nodes()
     assert not several.hand_on()
     parts["big"].is_dead = True
     assert [node.group for node in several.still_here(nodes)] == ["standard"]
     assert several.hand_on()
+    assert several.hand_on()
+    [told] = caplog.messages
+    assert "Tasks of big are run by the other groups" in told
     assert parts["big"].inner.bad_state_is_set
     assert several.has_failed(on("big/a"))
     assert not several.has_failed(on("standard/a"))
@@ -102,6 +109,30 @@ def test_a_group_that_died_is_given_up_and_the_others_go_on(parts: dict[str, Par
     assert [room.memory for room in several.expected()] == [4e9]
     parts["standard"].inner.set_bad_state_and_fail_all(RuntimeError("no blocks"))
     assert several.why_failed() is not None
+
+
+def test_what_a_group_without_nodes_was_given_is_run_by_others_after_a_while(
+    parts: dict[str, Part], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several_module = sys.modules[Several.__module__]
+    several = Several(parts)
+    several.nodes()
+    parts["big"].found = []
+    several.nodes()
+    assert not several.hand_on()
+    monkeypatch.setattr(several_module, "DESERTED_S", -1.0)
+    assert several.hand_on()
+    assert several.has_failed(on("big/a"))
+    once = on("big/a")
+    once = once._replace(task=once.task._replace(opt_outs=frozenset({OptOut.NO_RETRY})))
+    assert not several.has_failed(once)
+    assert several.why_failed() is None
+    parts["standard"].found = []
+    several.nodes()
+    assert not several.has_failed(on("big/a"))  # there is nowhere else
+    parts["big"].found = [Node("c", Resources(cores=2, memory=16e9))]
+    several.nodes()
+    assert not several.has_failed(on("big/a"))
 
 
 def test_nodes_are_expected_of_groups_that_may_ask_for_blocks(parts: dict[str, Part]) -> None:

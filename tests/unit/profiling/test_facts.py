@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from parsl_sizer.profiling.facts import cpu_cache, cpu_mhz, extras, flag, gpus
+from parsl_sizer.profiling.facts import cpu_cache, cpu_idle, cpu_mhz, extras, flag, gpus
 
 CPUINFO = """\
 processor	: 0
@@ -54,6 +54,16 @@ def test_frequency_and_cache_come_from_where_they_are_known(root: Path) -> None:
     assert (cpu_mhz(root), cpu_cache(root)) == (3900.0, 32768 * 1024)
 
 
+def test_what_is_beside_is_seen(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stat = root / "proc/stat"
+    stat.write_text("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 1 1 1\n")
+    passed = "cpu  120 0 60 860 60 0 0 0 0 0\n"
+    monkeypatch.setattr("time.sleep", lambda seconds: stat.write_text(passed))
+    assert cpu_idle(0.5, root) == pytest.approx(0.7)
+    assert cpu_idle(0.5, root) is None  # nothing has passed since
+
+
 def test_what_cannot_be_looked_up_is_absent(tmp_path: Path) -> None:
     assert gpus(tmp_path) is None
+    assert cpu_idle(0.0, tmp_path) is None
     assert extras(["flag_avx2", "cpu_mhz", "cpu_cache"], tmp_path) == {}
