@@ -193,8 +193,9 @@ class Quest:
         provider = getattr(engine.inner, "provider", None)
         first = provider.init_blocks * provider.nodes_per_block if provider else 1
         self._expected = nodes or max(1, first)
-        if provider and provider.max_blocks and not _has_blocks(engine.inner):
-            engine.inner.scale_out_facade(1)  # else there is no node until there are tasks
+        # Parsl starts the first blocks; without any there is no node until there are tasks.
+        if provider and provider.max_blocks and not first and not _has_blocks(engine.inner):
+            engine.inner.scale_out_facade(1)
 
     def go_on(self) -> None:
         """Hear those who have answered, and call where nobody has; `is_over` if that is all."""

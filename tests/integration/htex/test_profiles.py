@@ -128,11 +128,13 @@ def test_the_command_profiles_the_nodes_of_a_configuration(tmp_path: Path) -> No
             capture_output=True,
             text=True,
             check=False,
-            timeout=LIMIT_S,
+            timeout=2 * LIMIT_S,
         )
     assert ran.returncode == 0, ran.stderr
     made = json.loads(ran.stdout)
     assert [node["node"] for node in made["nodes"]] == [f"big/{HERE}", f"small/{HERE}"]
+    scripts = [path.name for path in tmp_path.glob("runinfo/*/submit_scripts/*.sh")]
+    assert len(scripts) == 2, scripts  # one block each, as configured
     with closing(open_archive(tmp_path / "archive.sqlite3", read_only=True)) as opened:
         assert len(opened.profiles()) == 2
         assert opened.runs() == []
