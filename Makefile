@@ -51,6 +51,7 @@ docs: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/papers.py
 	$(BIN)/python benchmarks/quality.py
+	$(BIN)/python benchmarks/asa.py
 	$(BIN)/python benchmarks/decisions.py
 	$(BIN)/python benchmarks/monitor_accuracy.py
 	$(BIN)/python benchmarks/overhead.py
