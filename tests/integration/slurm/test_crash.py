@@ -16,7 +16,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 import sizer_tasks as tasks
-from sizer_runs import htex, running, sized
+from sizer_runs import htex, running, sized, wait_until
 from sizer_slurm import provider
 from parsl_sizer import Scaling, stage
 from parsl_sizer.scaling import Geometry
@@ -34,6 +34,7 @@ made = sized(inner, node="cores=1,memory=1GB", scaling=how)
 with running(made, folder, strategy="none"):
     with stage("first"):
         held = tasks.hold_until(str(folder / "never"), begun=str(folder / "begun"))
+    wait_until((folder / "begun").exists, "a task that runs")
     made._scaling.blocks.request("waits", Geometry(2))
     held.result()
 """
