@@ -52,6 +52,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/papers.py
 	$(BIN)/python benchmarks/quality.py
 	$(BIN)/python benchmarks/tarema.py
+	$(BIN)/python benchmarks/asa.py
 	$(BIN)/python benchmarks/decisions.py
 	$(BIN)/python benchmarks/monitor_accuracy.py
 	$(BIN)/python benchmarks/overhead.py

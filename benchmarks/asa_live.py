@@ -93,7 +93,7 @@ def main() -> int:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--runs", type=int, default=5, metavar="N", help="default: 5")
-    parser.add_argument("--seconds", type=float, default=45.0, help="of a stage (default: 45)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of a stage (default: 60)")
     parser.add_argument("--policy", choices=POLICIES, help="only this one, as JSON")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     return parser.parse_args()

@@ -190,7 +190,7 @@ class Blocks:
         """
         left = [block for block in self._blocks.values() if block.facts.phase is not Phase.OVER]
         jobs = [block.job for block in left if block.job is not None]
-        has_heard = not jobs or all(self._provider.cancel(jobs))
+        has_heard = not jobs or self._has_cancelled(jobs)
         for block in self._blocks.values():
             block.is_cancelled = True
         self._blocks.clear()
@@ -280,10 +280,17 @@ class Blocks:
             known["status"] = JobStatus(block.facts.state)
 
     def _cancel_if_idle(self, block: _Block) -> None:
-        if block.facts.phase is Phase.RUNNING and self._has_tasks(block):
+        if block.is_cancelled or (block.facts.phase is Phase.RUNNING and self._has_tasks(block)):
             return
-        if all(self._provider.cancel([block.job])):
+        if block.job is not None and self._has_cancelled([block.job]):
             block.is_cancelled = True
+
+    def _has_cancelled(self, jobs: Sequence[str]) -> bool:
+        try:
+            return all(self._provider.cancel(jobs))
+        except Exception as error:  # a command that has not answered in time, say
+            logger.warning("Blocks could not be cancelled: %r", error)
+            return False
 
     def _has_tasks(self, block: _Block) -> bool:
         if not hasattr(self._inner, "connected_managers"):

@@ -44,6 +44,8 @@ class Lease:
     """Of how many waits that was estimated."""
     is_late: bool = False
     """Whether its blocks came too early once, for too long: it waits for its turn then."""
+    ahead_from: float = -math.inf
+    """Until when nothing is asked for ahead of its turn, since it would come too early again."""
     not_before: float = -math.inf
     """Until when nothing is asked for, since a request of it failed."""
     over_at: float | None = None

@@ -40,7 +40,7 @@ def outlook(
             continue
         is_ahead = policy.is_ahead and not lease.is_late
         lead_s = lead(lease) if is_ahead else 0.0
-        due = turn - lead_s if is_ahead else math.inf
+        due = max(turn - lead_s, lease.ahead_from) if is_ahead else math.inf
         if not found or lease.started:
             due = now
         found.append(Prospect(lease, turn, max(due, lease.not_before)))

@@ -254,7 +254,7 @@ class Planner:
         return RequestBlock(name, lease.name, lease.geometry, lease.walltime_s, after, why)
 
     def _given_back(self, now: float) -> Iterator[CancelBlock]:
-        """What no stage needs any more, what came too early, what is in the way of another."""
+        """What no stage needs any more, and what came too early to be worth keeping."""
         prospects = self._outlook(now)
         turns = {id(one.lease): one.turn for one in prospects}
         ahead = {id(one.lease) for one in prospects[1:] if not one.lease.started}
@@ -273,16 +273,9 @@ class Planner:
                     lease.is_late = True
                     yield self._cancel(block, f"it was idle for {idle_s:.0f} s")
                 elif left_s > keep_s and idle_s >= self._patience_s:
-                    lease.not_before = now + left_s - keep_s
+                    if left_s < math.inf:
+                        lease.ahead_from = now + left_s - keep_s
                     yield self._cancel(block, f"its stage may begin only in {left_s:.0f} s")
-        if prospects:
-            going = sum(block.is_cancelled for block in self._blocks.values())
-            short = (
-                self._missing(prospects[0].lease) - (self._max_blocks - len(self._blocks)) - going
-            )
-            later = [block for block in self._blocks.values() if id(block.lease) in ahead]
-            for block in [one for one in reversed(later) if not one.is_cancelled][: max(0, short)]:
-                yield self._cancel(block, "a stage in front needs its place")
 
     def _cancel(self, block: Block, why: str) -> CancelBlock:
         block.is_cancelled = True

@@ -99,6 +99,7 @@ class Learner:
         self._round = [0.0] * many
         self._losses = [0.0] * many
         self._tried = [0] * many
+        self._heights: list[float] | None = None  # of the probabilities, until these change
 
     @property
     def probabilities(self) -> list[float]:
@@ -128,8 +129,7 @@ class Learner:
             losses = [0.0] * (nearest + 1) + losses[nearest + 1 :]
         times = self.rule.repetition if self.rule.policy == "tuned" else 1
         if self.rule.information == "full":
-            for _ in range(times):
-                self._suffer(losses)
+            self._suffer(losses, times)
         else:
             known = self.rule.alternatives
             chosen = known.index(estimate) if estimate in known else self._choice(random)
@@ -174,15 +174,28 @@ class Learner:
                 loss / max(tries, 1) for loss, tries in zip(self._losses, self._tried, strict=True)
             ]
             return means.index(min(means))
-        heights = list(accumulate(self.probabilities))
+        if self._heights is None:
+            self._heights = list(accumulate(self.probabilities))
+        heights = self._heights
         return min(bisect_right(heights, random.random() * heights[-1]), len(heights) - 1)
 
-    def _suffer(self, losses: Sequence[float]) -> None:
-        """An iteration in which the loss of every alternative is known."""
-        self._tried = [tries + 1 for tries in self._tried]
-        self._losses = [sum(pair) for pair in zip(self._losses, losses, strict=True)]
-        self._round = [sum(pair) for pair in zip(self._round, losses, strict=True)]
-        self._end_round()
+    def _suffer(self, losses: Sequence[float], times: int) -> None:
+        """So many iterations in which the loss of every alternative is known."""
+        self._tried = [tries + times for tries in self._tried]
+        self._losses = [
+            total + times * loss for total, loss in zip(self._losses, losses, strict=True)
+        ]
+        while times:
+            left = (
+                (1.0 - total) // loss + 1 if loss else math.inf
+                for total, loss in zip(self._round, losses, strict=True)
+            )
+            now = int(max(1, min(times, *left)))  # as many as the round lasts
+            self._round = [
+                total + now * loss for total, loss in zip(self._round, losses, strict=True)
+            ]
+            times -= now
+            self._end_round()
 
     def _suffer_at(self, at: int, loss: float) -> None:
         """An iteration in which that of the sampled one is: line 5."""
@@ -203,10 +216,12 @@ class Learner:
         ]
         highest = max(lowered)
         self._log_weights = [weight - highest for weight in lowered]
+        self._heights = None
         self._round = [0.0] * len(lowered)
 
     def _give_share(self) -> None:
         even = self.rule.share / len(self._log_weights)
+        self._heights = None
         self._log_weights = [
             math.log((1.0 - self.rule.share) * probability + even)
             for probability in self.probabilities

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from random import Random
 
 import pytest
@@ -153,6 +154,26 @@ def test_a_block_that_is_earlier_than_that_is_given_back_and_asked_for_anew() ->
     assert tell(naive, (995.0, BlockStarted("merge-3"))) == []
 
 
+def test_a_stage_whose_block_was_given_back_gets_one_when_its_turn_comes_sooner() -> None:
+    naive = planner("asa-naive")
+    begun(naive)
+    tell(naive, (700.0, Tick()), (710.0, BlockStarted("merge-2")), (711.0, BlockEnded("merge-2")))
+    assert requests(tell(naive, (800.0, StageEnded("align")))) == [("merge", ONE, ())]
+
+
+def test_a_block_is_given_back_when_nobody_knows_any_more_when_its_turn_comes() -> None:
+    naive = planner("asa-naive")
+    stages = (Stage("align", MANY), Stage("merge", ONE))
+    tell(naive, (0.0, StagesPlanned(stages)), (0.0, BlockStarted("align-1")))
+    tell(naive, (0.0, StageStarted("align")), (0.0, StageExpected("align", 300.0)))
+    assert naive.requested == ("merge-2",)
+    tell(naive, (1.0, StageExpected("align", math.inf)))
+    assert cancelled(tell(naive, (2.0, BlockStarted("merge-2")))) == ["merge-2"]
+    tell(naive, (3.0, BlockEnded("merge-2")))
+    assert naive.due_at(3.0) is None
+    assert requests(tell(naive, (9.0, StageEnded("align")))) == [("merge", ONE, ())]
+
+
 def test_a_block_that_is_idle_for_as_long_as_another_would_take_is_given_back() -> None:
     naive = planner("asa-naive")
     begun(naive)
@@ -196,20 +217,6 @@ def test_a_later_stage_overtakes_one_in_front_that_waits_for_less_long() -> None
     ]
     narrow = Planner("asa-naive", waits, Random(1), max_blocks=2)
     assert requests(tell(narrow, (0.0, StagesPlanned(stages)))) == [("first", ONE, ())]
-
-
-def test_a_stage_whose_turn_it_is_takes_the_place_of_a_later_one() -> None:
-    naive = planner("asa-naive", max_blocks=2)
-    begun(naive)
-    tell(naive, (700.0, Tick()))
-    lost = tell(naive, (800.0, BlockEnded("align-1")))
-    assert requests(lost) == [("align", MANY, ())], "there is room for one"
-    naive = planner("asa-naive", max_blocks=2)
-    stages = (Stage("align", MANY, blocks=1, expected_s=1000.0), Stage("merge", ONE, blocks=2))
-    tell(naive, (-300.0, StagesPlanned(stages)), (0.0, BlockStarted("align-1")))
-    tell(naive, (0.0, StageStarted("align")), (700.0, Tick()))
-    assert naive.requested == ("merge-2",)
-    assert cancelled(tell(naive, (701.0, BlockStarted("merge-2")))) == ["merge-2"]
 
 
 def test_a_block_that_is_lost_is_asked_for_again() -> None:

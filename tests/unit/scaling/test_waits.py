@@ -94,6 +94,40 @@ def test_a_wait_that_was_at_most_so_long_rules_out_only_what_is_longer() -> None
     assert longer < 0.001
 
 
+def iterations_after(rule: Rule, before: float, after: float, seed: int) -> float:
+    """How many waits of the new length it takes until 8 of 10 estimates are right."""
+    learner, random = Learner(rule), Random(seed)
+    for _ in range(200):
+        learner.observe(before, random, estimate=learner.estimate(random))
+    right: list[bool] = []
+    for count in range(1, 201):
+        estimate = learner.estimate(random)
+        right.append(estimate == after)
+        learner.observe(after, random, estimate=estimate)
+        if sum(right[-10:]) >= 8:
+            return count
+    return math.inf
+
+
+@pytest.mark.parametrize("printed", [False, True], ids=["full information", "as printed"])
+@pytest.mark.parametrize(("before", "after"), [(50.0, 4000.0), (4000.0, 50.0)])
+def test_the_tuned_policy_follows_a_change_within_50_waits_and_faster_than_the_default(
+    before: float, after: float, printed: bool
+) -> None:
+    how = {"information": "sampled", "share": 0.0} if printed else {}
+    for seed in range(5):
+        tuned = iterations_after(Rule(policy="tuned", **how), before, after, seed)  # type: ignore[arg-type]
+        default = iterations_after(Rule(policy="default", **how), before, after, seed)  # type: ignore[arg-type]
+        assert tuned <= 50
+        assert tuned < default
+
+
+@pytest.mark.parametrize("information", ["full", "sampled"])
+def test_the_greedy_policy_is_stuck_after_a_drop(information: str) -> None:
+    rule = Rule(policy="greedy", information=information)
+    assert iterations_after(rule, 4000.0, 50.0, 1) == math.inf
+
+
 @pytest.mark.parametrize("rule", [Rule(), PRINTED, Rule(policy="greedy")])
 def test_what_was_learned_survives_as_json(rule: Rule) -> None:
     waits = WaitEstimator(rule)

@@ -98,8 +98,8 @@ def test_every_workflow_ends_and_every_miss_stays_within_its_bound(
 ) -> None:
     shapes = (MANY, ONE, Geometry(2, 28), Geometry(1, 28))
     stages = tuple(
-        Stage(str(number), shapes[shape], expected_s=time_s)
-        for number, (shape, time_s, _) in enumerate(drawn_stages)
+        Stage(str(number), shapes[shape], expected_s=time_s if off < 2.9 else None)
+        for number, (shape, time_s, off) in enumerate(drawn_stages)
     )
     times = tuple(time_s * off for _, time_s, off in drawn_stages)
     random = Random(seed)
