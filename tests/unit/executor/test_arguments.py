@@ -63,7 +63,7 @@ def test_what_cannot_be_is_refused_with_a_sentence(options: dict[str, Any], told
 
 @pytest.mark.parametrize("canaries", [-1, 1.5, "3", None, True])
 def test_canaries_are_counted(canaries: Any) -> None:
-    with pytest.raises(BadArgument, match="canaries=.* must be a number of tasks"):
+    with pytest.raises(BadArgument, match=r"canaries=.* must be a number of tasks"):
         htex(canaries=canaries)
 
 
