@@ -36,7 +36,6 @@ from parsl_sizer.strategies import Setting
 from parsl_sizer.strategies.catalog import family
 
 POOL = Resources(cores=128, memory=1952e9)
-TTFS = (0.1, 0.5, 0.9)
 ORDERS = (
     "fifo",
     *(
@@ -97,12 +96,14 @@ def simulated(asked: tuple[str, int, int, float, bool]) -> list[Scenario]:
     return found
 
 
-def everything(workflows: int, tasks: int, processes: int, *, overtaking: bool) -> list[Scenario]:
+def everything(
+    workflows: int, tasks: int, ttfs: Sequence[float], processes: int, *, overtaking: bool
+) -> list[Scenario]:
     shapes = itertools.islice(itertools.cycle(SHAPES), workflows)
     asked = [
         (shape, number // len(SHAPES) + 1, tasks, ttf, overtaking)
         for number, shape in enumerate(shapes)
-        for ttf in TTFS
+        for ttf in ttfs
     ]
     found: list[Scenario] = []
     with progress("workflows", len(asked)) as advance, multiprocessing.Pool(processes) as pool:
@@ -110,6 +111,10 @@ def everything(workflows: int, tasks: int, processes: int, *, overtaking: bool) 
             found += some
             advance(1)
     return sorted(found, key=lambda one: (one.ttf, one.workflow, one.predictor, one.order))
+
+
+def ttfs_of(found: Sequence[Scenario]) -> tuple[float, ...]:
+    return tuple(sorted({one.ttf for one in found}))
 
 
 def winners(found: Sequence[Scenario], ttf: float, figure: str) -> Iterator[tuple[str, str]]:
@@ -128,17 +133,18 @@ def winners(found: Sequence[Scenario], ttf: float, figure: str) -> Iterator[tupl
 
 def orders_table(found: Sequence[Scenario]) -> tuple[Table, list[str]]:
     """For how many workflows each order is best, as in Fig. 4."""
-    columns = [f"{figure}, TTF {ttf:g}" for figure in ("MAQ", "makespan") for ttf in TTFS]
+    ttfs = ttfs_of(found)
+    columns = [f"{figure}, TTF {ttf:g}" for figure in ("MAQ", "makespan") for ttf in ttfs]
     made = table(["order"], columns)
     won = {
         (figure, ttf): Counter(order for _, order in winners(found, ttf, figure))
         for figure in ("MAQ", "makespan")
-        for ttf in TTFS
+        for ttf in ttfs
     }
     for order in ORDERS:
         made.add_row(order, *(str(counts[order]) for counts in won.values()))
     missed = []
-    for figure in ("MAQ", "makespan"):
+    for figure in ("MAQ", "makespan") if {0.1, 0.9} <= set(ttfs) else ():
         if won[figure, 0.9].most_common(1)[0][0] != LFF:
             missed.append(f"{LFF} does not win most by {figure} at TTF 0.9")
         if won[figure, 0.1].most_common(1)[0][0] != "fifo":
@@ -148,10 +154,11 @@ def orders_table(found: Sequence[Scenario]) -> tuple[Table, list[str]]:
 
 def failures_table(found: Sequence[Scenario]) -> tuple[Table, list[str]]:
     """What becomes of MAQ and makespan if failed attempts come first, of all predictors."""
-    made = table(["order"], [f"{what}, TTF {ttf:g}" for what in ("MAQ", "days") for ttf in TTFS])
+    ttfs = ttfs_of(found)
+    made = table(["order"], [f"{what}, TTF {ttf:g}" for what in ("MAQ", "days") for ttf in ttfs])
     means: dict[tuple[str, str, float], float] = {}
     for order in ORDERS:
-        for ttf in TTFS:
+        for ttf in ttfs:
             mine = [
                 one
                 for one in found
@@ -161,13 +168,13 @@ def failures_table(found: Sequence[Scenario]) -> tuple[Table, list[str]]:
             means["days", order, ttf] = fmean(one.makespan_s for one in mine) / 86400
         made.add_row(
             order,
-            *(f"{means['MAQ', order, ttf]:.3f}" for ttf in TTFS),
-            *(f"{means['days', order, ttf]:.2f}" for ttf in TTFS),
+            *(f"{means['MAQ', order, ttf]:.3f}" for ttf in ttfs),
+            *(f"{means['days', order, ttf]:.2f}" for ttf in ttfs),
         )
     missed = [
         f"{order} is not better with persevere at TTF {ttf:g} by MAQ"
         for order in ("bfs", "dfs", "topology-rank", "least-finished-first")
-        for ttf in TTFS
+        for ttf in ttfs
         if means["MAQ", f"{order}-persevere", ttf] <= means["MAQ", f"{order}-postpone", ttf]
     ]
     return made, missed
@@ -175,10 +182,11 @@ def failures_table(found: Sequence[Scenario]) -> tuple[Table, list[str]]:
 
 def suited_table(found: Sequence[Scenario]) -> Table:
     """The predictors, each in the order that suits it best: what the choice of order can do."""
-    made = table(["predictor"], [f"MAQ, TTF {ttf:g}" for ttf in TTFS])
+    ttfs = ttfs_of(found)
+    made = table(["predictor"], [f"MAQ, TTF {ttf:g}" for ttf in ttfs])
     for predictor in PREDICTORS:
         best = []
-        for ttf in TTFS:
+        for ttf in ttfs:
             mine = [one for one in found if (one.predictor, one.ttf) == (predictor, ttf)]
             best.append(
                 max(fmean(one.maq for one in mine if one.order == order) for order in ORDERS)
@@ -189,8 +197,9 @@ def suited_table(found: Sequence[Scenario]) -> Table:
 
 def pairs_table(found: Sequence[Scenario]) -> Table:
     """The pairs of predictor and order that are best most often, as in Fig. 5."""
+    ttfs = ttfs_of(found)
     made = table(["TTF", "by"], ["the pairs that win most workflows"])
-    for ttf in TTFS:
+    for ttf in ttfs:
         for figure in ("MAQ", "makespan"):
             counts = Counter(winners(found, ttf, figure)).most_common(3)
             words = ", ".join(f"{pair[0]} with {pair[1]} ({count})" for pair, count in counts)
@@ -200,21 +209,22 @@ def pairs_table(found: Sequence[Scenario]) -> Table:
 
 def predictors_table(found: Sequence[Scenario]) -> tuple[Table, list[Line]]:
     """The predictors, each over all workflows in the order of Fig. 6."""
-    columns = [f"{what}, TTF {ttf:g}" for what in ("MAQ", "days", "retries") for ttf in TTFS]
+    ttfs = ttfs_of(found)
+    columns = [f"{what}, TTF {ttf:g}" for what in ("MAQ", "days", "retries") for ttf in ttfs]
     made = table(["predictor"], columns)
     maq: dict[tuple[str, float], float] = {}
     retries: dict[tuple[str, float], float] = {}
     for predictor in PREDICTORS | OURS:
         mine = [one for one in found if one.predictor == predictor and one.order == LFF]
-        by_ttf = [[one for one in mine if one.ttf == ttf] for ttf in TTFS]
-        for ttf, some in zip(TTFS, by_ttf, strict=True):
+        by_ttf = [[one for one in mine if one.ttf == ttf] for ttf in ttfs]
+        for ttf, some in zip(ttfs, by_ttf, strict=True):
             maq[predictor, ttf] = fmean(one.maq for one in some)
             retries[predictor, ttf] = fmean(one.retries for one in some)
         made.add_row(
             predictor,
-            *(f"{maq[predictor, ttf]:.3f}" for ttf in TTFS),
+            *(f"{maq[predictor, ttf]:.3f}" for ttf in ttfs),
             *(f"{median(one.makespan_s for one in some) / 86400:.2f}" for some in by_ttf),
-            *(f"{retries[predictor, ttf]:.3f}" for ttf in TTFS),
+            *(f"{retries[predictor, ttf]:.3f}" for ttf in ttfs),
         )
     lines = [
         Line(
@@ -223,12 +233,12 @@ def predictors_table(found: Sequence[Scenario]) -> tuple[Table, list[Line]]:
             1.0,
             "×",
         )
-        for ttf in TTFS
+        for ttf in ttfs
     ]
     lines += [
         Line(
-            f"auto's retries ÷ those of {name}, TTF 0.9",
-            retries["auto", 0.9] / retries[name, 0.9],
+            f"auto's retries ÷ those of {name}, TTF {ttfs[-1]:g}",
+            retries["auto", ttfs[-1]] / retries[name, ttfs[-1]],
             1.0,
             "×",
         )
@@ -239,13 +249,14 @@ def predictors_table(found: Sequence[Scenario]) -> tuple[Table, list[Line]]:
 
 def plot(found: Sequence[Scenario], path: Path) -> None:
     """MAQ beside makespan, as Fig. 3, for three predictors and ours."""
+    ttfs = ttfs_of(found)
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(TTFS), figsize=(12, 4), sharey=True)
-    for axis, ttf in zip(axes, TTFS, strict=True):
+    figure, axes = plt.subplots(1, len(ttfs), figsize=(12, 4), sharey=True)
+    for axis, ttf in zip(axes, ttfs, strict=True):
         for predictor, sign in (("PC 50", "x"), ("Power 2", "+"), ("LR mean-", "."), ("auto", "o")):
             mine = [one for one in found if one.ttf == ttf and one.predictor == predictor]
             axis.plot(
@@ -271,12 +282,14 @@ def main() -> None:
     parser.add_argument("--full", action="store_true", help="500 workflows: some hours")
     parser.add_argument("--tasks", type=int, default=1000, help="per workflow")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--ttf", default="0.1,0.5,0.9", help="times to failure")
     parser.add_argument("--overtaking", action="store_true", help="as it is live")
     parser.add_argument("--plot", type=Path, help="where to draw MAQ beside makespan")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
     count = 500 if asked.full else asked.workflows
-    found = everything(count, asked.tasks, asked.processes, overtaking=asked.overtaking)
+    ttfs = [float(text) for text in asked.ttf.split(",")]
+    found = everything(count, asked.tasks, ttfs, asked.processes, overtaking=asked.overtaking)
     if asked.plot:
         plot(found, asked.plot)
     if asked.json:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,6 +26,9 @@ is no drift, and what asks for a third of a node, as far as a float can say, fit
 REFUSALS = 1000
 """So many demands are remembered for which there was no room: only nodes whose room has
 grown since then are looked at again, so that a full cluster costs little to ask."""
+RECENT = 16
+"""So many of them are compared with a demand that is new: who asks for as much or more than
+one that found no room finds none either."""
 
 Demand = tuple[tuple[Kind, int], ...]
 """An allocation in units, the kinds that it controls only."""
@@ -154,6 +158,7 @@ class Ledger:
         self._claims: dict[Hashable, _Claim] = {}
         self._kept: tuple[Hashable, str] | None = None
         self._refused: dict[Demand, int] = {}  # the growths at which no node had room for it
+        self._recently: deque[Demand] = deque(maxlen=RECENT)
         self._shapes: dict[Resources, int] = {}
         self._expected: frozenset[Resources] = frozenset()
         self._ahead = 1
@@ -258,6 +263,8 @@ class Ledger:
             if holder == key and kept.has_room(demand):
                 return name
         since = self._refused.get(demand, -1)
+        if since < 0 and self._recently:
+            since = self._refused_less_than(demand)
         if since == self.growths:
             return None
         best, least = None, math.inf
@@ -381,7 +388,20 @@ class Ledger:
     def _refuse(self, demand: Demand) -> None:
         if len(self._refused) >= REFUSALS:
             self._refused.clear()
+            self._recently.clear()
+        if demand not in self._refused:
+            self._recently.append(demand)
         self._refused[demand] = self.growths
+
+    def _refused_less_than(self, demand: Demand) -> int:
+        """The latest growths at which there was no room for this much or less; -1 if never."""
+        needs = dict(demand)
+        since = -1
+        for less in self._recently:
+            at = self._refused[less]
+            if at > since and all(needs.get(kind, 0) >= need for kind, need in less):
+                since = at
+        return since
 
     def _drop(self, claim: _Claim) -> None:
         room = claim.room

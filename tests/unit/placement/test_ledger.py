@@ -269,6 +269,45 @@ class TestAnEngineThatPicksTheNodeItself:
         assert place(ledger, "b", memory=1) is None
 
 
+class TestWhoFindsNoRoom:
+    def test_finds_what_has_grown_since_for_more_than_was_refused_before(self) -> None:
+        ledger = ledger_of(n=Resources(cores=4, memory=8 * GB), m=Resources(cores=4, memory=9 * GB))
+        place(ledger, "a", memory=7 * GB)
+        place(ledger, "b", memory=7 * GB)
+        assert place(ledger, "c", memory=4 * GB) is None
+        assert place(ledger, "d", memory=5 * GB) is None
+        assert place(ledger, "e", memory=4.5 * GB, cores=1) is None
+        assert place(ledger, "f", memory=GB, cores=4) is not None
+        ledger.release("b")
+        assert place(ledger, "g", memory=6 * GB) is not None
+
+    @given(
+        asked=st.lists(
+            st.tuples(st.integers(0, 4), st.integers(0, 8), st.integers(0, 9)), max_size=60
+        )
+    )
+    def test_would_have_found_none_anywhere(self, asked: list[tuple[int, int, int]]) -> None:
+        """Whatever was refused before, nobody is refused for whom some node has room."""
+        sizes = {"n": (4, 8), "m": (2, 8), "o": (4, 3)}
+        ledger = ledger_of(**{n: Resources(cores=c, memory=m * GB) for n, (c, m) in sizes.items()})
+        free = {name: list(size) for name, size in sizes.items()}
+        held: list[tuple[str, str, int, int]] = []
+        for number, (cores, memory, release) in enumerate(asked):
+            if release > 5 and held:
+                key, name, freed, given_back = held.pop(0)
+                ledger.release(key)
+                free[name][0] += freed
+                free[name][1] += given_back
+            found = place(ledger, f"t{number}", cores=cores, memory=memory * GB)
+            fits = [n for n, (c, m) in free.items() if cores <= c and memory <= m]
+            assert (found is not None) == bool(fits)
+            if found is not None:
+                assert found in fits
+                free[found][0] -= cores
+                free[found][1] -= memory
+                held.append((f"t{number}", found, cores, memory))
+
+
 class TestANodeThatIsKept:
     def test_is_given_to_nobody_else(self) -> None:
         ledger = ledger_of(n=Resources(memory=8 * GB))
