@@ -62,6 +62,7 @@ def test_tasks_go_to_the_group_whose_labels_are_theirs(tmp_path: Path, brake: st
     made = groups(brake, archive)
     with running(made, tmp_path):
         wait_until(lambda: len(nodes_of(made)) == 2, "both groups", LIMIT_S)
+        # What computes uses more memory, too: the quota slows down access to memory as well.
         for _ in range(4):  # one at a time: there is room everywhere
             tasks.compute(0.2).result(LIMIT_S)
             tasks.hold(1, 0.2).result(LIMIT_S)
