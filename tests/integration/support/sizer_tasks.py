@@ -49,11 +49,13 @@ def hold(mb, s=0.0, parsl_resource_specification=None):
 
 
 @python_app
-def compute(s):
-    """Keep one core busy for so many seconds of its time."""
+def compute(s, mb=50):
+    """Keep one core busy for so many seconds of its time, and memory."""
+    data = held(mb)
     until = time.process_time() + s
     while time.process_time() < until:
         pass
+    return len(data) // MB
 
 
 @python_app
