@@ -30,6 +30,9 @@ RECENT = 16
 """So many of them are compared with a demand that is new: who asks for as much or more than
 one that found no room finds none either."""
 
+CHOICE = 32
+"""Of so many nodes with room the best is taken, however many there are."""
+
 Demand = tuple[tuple[Kind, int], ...]
 """An allocation in units, the kinds that it controls only."""
 
@@ -254,7 +257,8 @@ class Ledger:
     def find(self, key: Hashable, demand: Demand) -> str | None:
         """The node with room for this where least is left over then (best fit).
 
-        Filling up what is nearly full keeps empty and larger nodes for what needs them.
+        Filling up what is nearly full keeps empty and larger nodes for what needs them. Where
+        very many have room, the best of those is good enough whose room grew last.
         """
         kept = None
         if self._kept is not None:
@@ -268,8 +272,9 @@ class Ledger:
         if since == self.growths:
             return None
         best, least = None, math.inf
+        enough = CHOICE
         for room in reversed(self._rooms.values()):
-            if room.grown <= since:
+            if room.grown <= since or not enough:
                 break
             if room.is_crowded():
                 continue
@@ -281,8 +286,10 @@ class Ledger:
                     break
                 left += over / room.total[kind]
             else:
-                if left < least and room is not kept:
-                    best, least = room, left
+                if room is not kept:
+                    enough -= 1
+                    if left < least:
+                        best, least = room, left
                 continue
             # To wait for a slot is worse than to start at once, and best where fewest wait.
             if room.lets_wait(demand) and room is not kept:

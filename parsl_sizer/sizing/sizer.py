@@ -268,6 +268,7 @@ class Sizer:
             and OptOut.NO_RETRY not in task.opt_outs
         ):
             job.is_asked_about, job.again = True, again
+            self._leave_gate(job, finished=False)  # a user may take long to answer
             larger = None if again is None else again.amounts
             actions.append(Consult(task, job.outcomes, larger))
         else:
