@@ -6,6 +6,10 @@ partitions, with a provider each.
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 import parsl
 from parsl import Config, python_app
 from parsl.executors import HighThroughputExecutor
@@ -43,6 +47,8 @@ def group(label: str) -> HighThroughputExecutor:
 
 
 def main() -> None:
+    # Parsl looks for its own programs there; who has activated the environment need not.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     sized = SizedExecutor(
         inner=[group("big"), group("standard")],
         node={"big": "cores=2,memory=2GB", "standard": "cores=2,memory=1GB"},
