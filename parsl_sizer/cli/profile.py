@@ -71,6 +71,8 @@ def run(arguments: Namespace) -> None:
 
 
 def _profile_here(arguments: Namespace) -> None:
+    if arguments.folder is not None and not Path(arguments.folder).is_dir():
+        raise SizerError(f"There is no folder {arguments.folder} to measure a disk in.")
     began = time.monotonic()
     with progress("Measuring", STEPS) as advance:
         profile = profile_here(

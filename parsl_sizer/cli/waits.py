@@ -47,6 +47,8 @@ def run(arguments: Namespace) -> None:
             print_json({"archive": found.name, "waits": [_plain(line) for line in lines]})
         elif lines:
             _show(lines)
+        elif places := sorted({wait.place for wait in found.archive.waits()}):
+            say(f"No such wait is in {found.name}; there are some of {', '.join(places)}.")
         else:
             say(
                 f"No block has been seen to wait in {found.name} yet: "

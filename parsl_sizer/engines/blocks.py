@@ -74,6 +74,12 @@ class _Block:
     over_at: float | None = None
     """When it counts as over, if it has ended too soon."""
 
+    @property
+    def is_known_to_be_over(self) -> bool:
+        """Whether it has run or failed, and was not merely cancelled before it began."""
+        has_been = self.has_run or self.facts.state in (JobState.FAILED, JobState.MISSING)
+        return has_been and self.facts.phase is Phase.OVER
+
 
 class Blocks:
     """Blocks by name. Used by one thread at a time; `look` tells what has become of them.
@@ -179,7 +185,7 @@ class Blocks:
         for number, block in self._numbers.items():
             if block.is_cancelled:
                 said[number] = JobStatus(JobState.SCALED_IN)
-            elif not (block.facts.phase is Phase.OVER and block.has_run and said[number].terminal):
+            elif not (block.is_known_to_be_over and said[number].terminal):
                 said[number] = JobStatus(block.facts.state)
         return said
 

@@ -102,7 +102,8 @@ class Several(Engine):
                     part.inner.set_bad_state_and_fail_all(why)
             if label not in self._told and (reason := part.why_failed()) is not None:
                 self._told.add(label)
-                logger.warning("Tasks of %s are run by the other groups: %.300s", label, reason)
+                then = "are run by the other groups" if self._living() else "fail: no group is left"
+                logger.warning("Tasks of %s %s: %.300s", label, then, reason)
         return len(self._living()) < len(self.parts) or any(map(self._is_deserted, self.parts))
 
     def has_failed(self, attempt: Attempt) -> bool:

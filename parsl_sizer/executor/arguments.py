@@ -45,6 +45,11 @@ def scaling(value: str | Scaling, inner: Any) -> Scaling | None:
         return None
     if not isinstance(value, Scaling):
         value = Scaling(one_of("scaling", value, (PARSLS, *SCALINGS)))
+    if hasattr(inner, "members"):
+        raise BadArgument(
+            f"scaling={value.policy!r} is not possible with several inner executors: each of them "
+            "asks for blocks by Parsl's strategy."
+        )
     provider = getattr(inner, "provider", None)
     if provider is None or not hasattr(inner, "scale_out_facade"):
         raise BadArgument(

@@ -126,6 +126,10 @@ class LiveScaling:
 
     def poll(self) -> None:
         """See what has become of blocks and stages, and do what is due."""
+        if self._inner.bad_state_is_set:  # no block starts: tasks are let go, to be told why
+            self._is_over = True
+            self._let_go(self.stages.look(self._driver.now()))
+            return
         try:
             self._poll()
         except Exception:

@@ -194,7 +194,9 @@ def _check(members: Sequence[ParslExecutor]) -> None:
         raise BadArgument("inner=[] has no executor.")
     seen: set[str] = set()
     for member in members:
-        label = getattr(member, "label", "")
+        if not isinstance(member, ParslExecutor):
+            raise BadArgument(f"inner has to be executors of Parsl's; {member!r:.100} is none.")
+        label = member.label
         if label in seen:
             raise BadArgument(f"Two of the inner executors have the label {label!r}.")
         if BETWEEN in label:

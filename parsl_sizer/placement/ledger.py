@@ -276,7 +276,7 @@ class Ledger:
         for room in reversed(self._rooms.values()):
             if room.grown <= since or not enough:
                 break
-            if room.is_crowded():
+            if room.slots and room.is_crowded():
                 continue
             # Who asks for nothing goes where fewest are.
             left = 0.0 if demand else len(room.claims) / (room.slots or 1)
@@ -292,7 +292,7 @@ class Ledger:
                         best, least = room, left
                 continue
             # To wait for a slot is worse than to start at once, and best where fewest wait.
-            if room.lets_wait(demand) and room is not kept:
+            if room.slots and room.lets_wait(demand) and room is not kept:
                 left = len(Kind) + len(room.claims) / room.slots
                 if left < least:
                     best, least = room, left
