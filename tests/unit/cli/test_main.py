@@ -142,7 +142,13 @@ def test_an_interruption_is_no_traceback(
             return b""
 
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Interrupted()))
-    assert main(["replay", "-", "--strategy", "doubling"]) == 130
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # it may be ignored, inherited
+    try:
+        assert main(["replay", "-", "--strategy", "doubling"]) == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert capsys.readouterr() == ("", "Interrupted.\n")
 
 
