@@ -214,6 +214,8 @@ WORKER = """
     from parsl.serialize import pack_apply_message
     from parsl_sizer.monitor import travel
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored, inherited
+
     def task(path):
         code = "import time; time.sleep(1000)"
         child = subprocess.Popen([sys.executable, "-S", "-c", code], start_new_session=True)
