@@ -252,7 +252,7 @@ COMMANDS = {
     "profile": Command(
         "measure what nodes can do, and tell which of them are alike",
         profile_parser.profile,
-        "profile --config cluster.py\n  parsl-sizer profile --list",
+        "profile --config cluster.py",
     ),
     "import": Command(
         "add what other systems have logged to the archive",
