@@ -29,6 +29,7 @@ class Search(BaseThinker):
 
     def next_generation(self) -> None:
         self.expected = sorted(set(self.waiting.pop(0)))
+        self.awaited = set(self.expected)  # an earlier generation may have had some of them, too
         for atoms in self.expected:
             info = {"category": size(atoms), "atoms": atoms} if self.tags else None
             self.queues.send_inputs(atoms, method="simulate", topic="simulate", task_info=info)
@@ -38,7 +39,8 @@ class Search(BaseThinker):
         self.results.append(result)
         assert result.success, result.failure_info
         self.energies[result.args[0]] = result.value
-        if all(atoms in self.energies for atoms in self.expected):
+        self.awaited.discard(result.args[0])
+        if not self.awaited:
             energies = [self.energies[atoms] for atoms in self.expected]
             info: dict[str, Any] | None = {"category": "scoring"} if self.tags else None
             self.queues.send_inputs(energies, method="infer", topic="infer", task_info=info)
