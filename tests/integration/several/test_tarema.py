@@ -74,21 +74,25 @@ def test_tasks_go_to_the_group_whose_labels_are_theirs(tmp_path: Path, brake: st
 
 
 def test_what_nodes_have_stands_in_for_what_they_can_do(tmp_path: Path) -> None:
-    """Nothing was profiled: the group with more memory is for what uses more."""
+    """Nothing was profiled: the group with more memory is for what uses more.
+
+    The other group has a fifth of all memory, so it is for the fifth of tasks that uses least.
+    """
     archive = tmp_path / "archive.sqlite"
     made = two_groups(archive=archive, placement="tarema")
     with running(made, tmp_path):
         wait_until(lambda: len(nodes_of(made)) == 2, "both groups", LIMIT_S)
         heavy = {"category": "heavy"}
-        learned = [tasks.hold(100, 0.3, parsl_resource_specification=heavy) for _ in range(4)]
-        for future in [tasks.hold(1, 0.3), *learned]:
+        learned = [tasks.hold(1, 0.1)]
+        learned += [tasks.hold(100, 0.1, parsl_resource_specification=heavy) for _ in range(16)]
+        for future in learned:
             future.result(LIMIT_S)
         for _ in range(3):
             tasks.hold(1, 0.2).result(LIMIT_S)
             tasks.hold(100, 0.2, parsl_resource_specification=heavy).result(LIMIT_S)
     placed = [
         (outcome.attempt.task.category, group_of(outcome.attempt.node))
-        for outcome in recorded(archive)[5:]
+        for outcome in recorded(archive)[len(learned) :]
     ]
     assert placed[2:] == [("hold", "standard"), ("heavy", "big")] * 2
 
