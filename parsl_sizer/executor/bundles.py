@@ -3,9 +3,9 @@
 A call crosses four processes, whatever it does: where the calls themselves take less than that,
 to send them together makes more of them. Each is still measured, limited and answered for
 itself, by one worker, one after the other. But they are all answered when the last of them is
-over, so only what has been short for long goes together, and only while the engine has enough to
-do without it. If one does take long, those behind it are sent back, and sent again alone; so are
-all of them if the worker was lost, and who is to blame shows then.
+over, so only what has been short for long goes together. Nobody waits for others while the engine
+has little to do: who is there by then goes. If one does take long, those behind it are sent back,
+and sent again alone; so are all of them if the worker was lost, and who is to blame shows then.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ SIZE = 8
 ENOUGH = 3
 """So many calls for each slot are with the engine before any have to wait for company."""
 MOMENT_S = 0.005
-"""Calls that go together take no longer than this each..."""
+"""Calls that go together take no longer than this on average..."""
 PROVEN = 1000
-"""...as so many of their category in a row have shown."""
+"""...of about so many before them of their category..."""
+LONG = 20
+"""...of which none took longer than so many moments: a busy machine makes a call that long."""
 WAIT_S = 0.02
 """For company nobody waits longer than this."""
 KINDS = 4
@@ -40,6 +42,7 @@ LARGE = 1 << 16
 """Bytes of a call that is better sent alone."""
 APART = frozenset({OptOut.ALONE, OptOut.NO_RETRY})
 """What says that others must not matter: if one of them ends the worker, all are run again."""
+NONE = (0, 0.0)
 NOT_RUN: dict[str, object] = {"parsl_sizer": 1, "ending": "refused"}
 """The report of an attempt that is to be sent again, alone."""
 
@@ -82,22 +85,29 @@ class Bundler:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._short: dict[str, int] = {}  # of each category, how many calls in a row were
+        self._short: dict[str, tuple[int, float]] = {}  # how many calls, and their average
         self._open: list[Bundle] = []
 
     def took(self, category: str, wall_s: float) -> None:
         """A call of this category took so long."""
-        self._short[category] = self._short.get(category, 0) + 1 if wall_s <= MOMENT_S else 0
+        if wall_s > LONG * MOMENT_S:
+            self.doubt(category)
+            return
+        count, mean = self._short.get(category, NONE)
+        count = min(count + 1, PROVEN)
+        self._short[category] = count, mean + (wall_s - mean) / count
 
     def doubt(self, category: str) -> None:
         """Let a category prove anew that its calls are short."""
-        self._short[category] = 0
+        self._short[category] = NONE
 
     def may_join(self, call: Call, attempt: Attempt) -> bool:
         """Whether an attempt may be sent with others: it must not matter to it what they do."""
         task = attempt.task
+        count, mean = self._short.get(task.category, NONE)
         return (
-            self._short.get(task.category, 0) >= PROVEN
+            count >= PROVEN
+            and mean <= MOMENT_S
             and attempt.number == 1
             and not task.opt_outs & APART
             and call.packed is not None

@@ -276,7 +276,7 @@ class Driver:
                 else:
                     message()
                 now = time.monotonic()
-                if self._bundler.is_due(now):
+                if self._bundler and (self._is_wanted() or self._bundler.is_due(now)):
                     self._send_waiting()
                 if now >= self._tick_at:
                     self._tick_at = now + TICK_S
@@ -343,15 +343,15 @@ class Driver:
         self.running += 1
         self.held += attempt.allocation.get(Kind.MEMORY, 0.0)
         self.retries += attempt.number > 1
-        if self._has_enough() and self._bundler.may_join(job.call, attempt):
+        if self._bundler.may_join(job.call, attempt):
             self._let_join(job, attempt)
         else:
             self._send_waiting()  # who came first goes first
             self._send(job, attempt)
 
-    def _has_enough(self) -> bool:
-        """Whether the engine has work at hand, so that more may wait for company."""
-        return 0 < ENOUGH * self._slots <= self._calls
+    def _is_wanted(self) -> bool:
+        """Whether the engine has little to do, and no more company is at the door."""
+        return self._calls < ENOUGH * self._slots and not self._inbox.qsize()
 
     def _let_join(self, job: Job, attempt: Attempt) -> None:
         call = job.call
@@ -380,6 +380,11 @@ class Driver:
         )
 
     def _send_bundle(self, bundle: Bundle) -> None:
+        [first, *others] = bundle.attempts
+        if not others:  # nobody came
+            if (job := self._jobs.get(first.task.task_id)) is not None and job.running is first:
+                self._send(job, first)
+            return
         future = self._called(self._engine, partial(bundle.send, self._engine))
         future.add_done_callback(
             lambda done: self._inbox.put(partial(self._all_came_back, bundle, done))
@@ -403,8 +408,6 @@ class Driver:
     def _came_back(self, attempt: Attempt, future: Future[Any]) -> None:
         self._calls -= 1
         self._ended(attempt, future, self._handle)
-        if self._bundler and not self._has_enough():
-            self._send_waiting()
 
     def _all_came_back(self, bundle: Bundle, future: Future[Any]) -> None:
         """What all of them set free is there before anything is launched."""
@@ -413,8 +416,6 @@ class Driver:
         for attempt, answer in zip(bundle.attempts, answers, strict=True):
             self._ended(attempt, answer, self._note)
         self._handle(Tick())
-        if self._bundler and not self._has_enough():
-            self._send_waiting()
 
     def _ended(
         self, attempt: Attempt, future: Future[Any] | ending.Sent, tell: Callable[[Event], None]

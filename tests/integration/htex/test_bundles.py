@@ -54,6 +54,7 @@ def executor(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bundles, "PROVEN", PROVEN)
         patch.setattr(bundles, "MOMENT_S", MOMENT_S)
+        patch.setattr(bundles, "LONG", 1)
         with running(made, tmp_path_factory.mktemp("bundles")):
             yield made
 
@@ -83,11 +84,10 @@ def test_short_tasks_go_together_and_each_has_its_own_story(proven: SizedExecuto
 
 
 def test_few_tasks_do_not_wait_for_company(proven: SizedExecutor) -> None:
-    few = ENOUGH * WORKERS
-    before = calls(proven)
-    for future in [brief(number) for number in range(few)]:
-        future.result(LIMIT_S)
-    assert calls(proven) - before == few
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bundles, "WAIT_S", 10 * LIMIT_S)
+        futures = [brief(number) for number in range(ENOUGH * WORKERS)]
+        assert [future.result(LIMIT_S) for future in futures] == list(range(len(futures)))
 
 
 def test_tasks_that_are_to_be_alone_are(proven: SizedExecutor) -> None:

@@ -534,16 +534,19 @@ class Gathering(Pretended):
 @pytest.fixture
 def gathering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     """Calls are with the engine, enough of them, and further ones wait for company."""
-    monkeypatch.setattr(bundles, "PROVEN", 0)
+    monkeypatch.setattr(bundles, "PROVEN", 1)
     monkeypatch.setattr(bundles, "WAIT_S", 1000.0)
     made = Bench()
     made.engine = Gathering()
     made.inner = made.engine.inner
     made.driver = Driver(made.sizer, made.engine)
     made.sizer._ledger.let_wait(8)  # as where tasks are known to be short
+    made.driver._bundler.took("align", 0.0)
     made.driver.start()
-    made.futures = [made.submit(memory=0.0) for _ in range(bundles.ENOUGH * 2 + 3)]
-    made.launched(bundles.ENOUGH * 2)
+    for number in range(bundles.ENOUGH * 2):
+        made.futures.append(made.submit(memory=0.0))
+        made.launched(number + 1)
+    made.futures += [made.submit(memory=0.0) for _ in range(3)]
     yield made
     made.driver.stop_watching()
     made.driver.finish()
