@@ -5,7 +5,8 @@ gives tasks to them in turns, one wave at a time: the speed of a machine that ot
 changes within seconds. Ratios are medians over the pairs of waves. `--memory` measures how
 much 10^5 tasks, their futures kept, grow the submitting process instead, plain and sized
 each in a process of its own: it takes minutes. With `--alone` every sized task is sent to a
-worker for itself, as longer ones are.
+worker for itself, as longer ones are. With `--one-core` all threads of the submitting process
+share a core, so that they do not hand Python's lock from one core to another and back.
 """
 
 from __future__ import annotations
@@ -123,11 +124,22 @@ def timed(app: Callable[[], Any], tasks: int) -> Figures:
     return Figures(tasks / wall_s, 1e6 * cpu_s / tasks, 1e3 * median(latencies))
 
 
-def pairs(mode: str, count: int, tasks: int, *, alone: bool) -> list[tuple[Figures, Figures]]:
+def share_a_core() -> None:
+    """Let all threads of this process be on one core; what it has started is free."""
+    core = min(os.sched_getaffinity(0))
+    for thread in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(thread.name), {core})
+
+
+def pairs(
+    mode: str, count: int, tasks: int, *, alone: bool, one_core: bool
+) -> list[tuple[Figures, Figures]]:
     """Waves of plain and of sized tasks in turns, every other pair the other way round."""
     made = []
     ours = alone_noop if alone else sized_noop
     with loaded(htex(PLAIN), sized(mode)), progress(f"waves, {mode}", 2 * count) as advance:
+        if one_core:
+            share_a_core()
         for number in range(count):
             found = {}
             apps = (plain_noop, ours)
@@ -162,6 +174,7 @@ def in_a_process(mode: str, asked: argparse.Namespace) -> Any:
     command += ["--pairs", str(asked.pairs), "--wave", str(asked.wave)]
     command += ["--memory"] if asked.memory else []
     command += ["--alone"] if asked.alone else []
+    command += ["--one-core"] if asked.one_core else []
     # Parsl looks for its own programs there.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ended = subprocess.run(
@@ -244,6 +257,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tasks", type=int, help="per wave: 2,000; 100,000 in all with --memory")
     parser.add_argument("--memory", action="store_true", help="measure memory, and nothing else")
     parser.add_argument("--alone", action="store_true", help="send each sized task for itself")
+    parser.add_argument("--one-core", action="store_true", help="for the submitting process")
     parser.add_argument("--wave", type=int, default=1000, help="tasks at a time, with --memory")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one", choices=(PLAIN, *SIZED), help=argparse.SUPPRESS)
@@ -257,7 +271,9 @@ def measure(asked: argparse.Namespace) -> None:
     if asked.memory:
         print(json.dumps(growth_mb(asked.one, asked.tasks, asked.wave)))
     else:
-        found = pairs(asked.one, asked.pairs, asked.tasks, alone=asked.alone)
+        found = pairs(
+            asked.one, asked.pairs, asked.tasks, alone=asked.alone, one_core=asked.one_core
+        )
         print(json.dumps([[asdict(plain), asdict(sized)] for plain, sized in found]))
 
 

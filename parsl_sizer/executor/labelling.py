@@ -1,7 +1,7 @@
 """How strong each of several groups is: its labels, for a placement that goes by them.
 
 They are of what `parsl-sizer profile` has measured, if the archive knows that of every
-group. Otherwise what a node has stands in for what it can do: cores for their speed, memory
+group, measured in the same way. Otherwise what a node has stands in for what it can do: cores for their speed, memory
 for its bandwidth.
 """
 
@@ -57,13 +57,17 @@ def group_labels(
     >>> profiles = [NodeProfile("h", {"cpu_single": speeds[one]}, executor=one) for one in speeds]
     >>> group_labels(rooms, profiles)
     {'big': {'cpu': 1}, 'fast': {'cpu': 2}}
+    >>> other = NodeProfile("h", {"sysbench_cpu_single": 9.0}, executor="fast")
+    >>> group_labels(rooms, [profiles[0], other])  # there is nothing to compare
+    {'big': {'cpu': 1, 'memory': 2}, 'fast': {'cpu': 1, 'memory': 1}}
     """
     measured = {
         group: [profile.name for profile in profiles if profile.executor == group]
         for group in rooms
     }
-    if all(measured.values()):
-        return node_labels(measured, {profile.name: profile.features for profile in profiles})
+    labels = node_labels(measured, {profile.name: profile.features for profile in profiles})
+    if any(labels.values()):
+        return labels
     facts = {
         group: {"cpu_single": room.cores, "memory_bandwidth": room.memory}
         for group, room in rooms.items()
