@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -66,6 +67,8 @@ def main() -> int:
     if options.policy is not None:
         print(json.dumps(_runs(options.policy, options.runs, options.seconds)))
         return 0
+    # Parsl looks for its own programs there.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     children = {
         policy: subprocess.Popen(
             [
@@ -78,6 +81,10 @@ def main() -> int:
         for policy in POLICIES
     }
     said = {policy: child.communicate()[0] for policy, child in children.items()}
+    failed = [policy for policy, child in children.items() if child.returncode]
+    if failed:
+        say(f"There is nothing to compare, since this failed: {', '.join(failed)}.")
+        return 1
     found = {policy: json.loads(text) for policy, text in said.items()}
     lines = _lines(found)
     if options.json:
