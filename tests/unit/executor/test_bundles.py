@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from parsl_sizer.executor.bundles import LONG, MOMENT_S, PROVEN, Bundler
 from parsl_sizer.executor.calls import Call
 from parsl_sizer.model import Attempt, OptOut, Resources, TaskInfo
 
-from .test_driver import Gathering
+HTEX: Any = SimpleNamespace(sends_together=True)
 
 
 @pytest.fixture
 def bundler() -> Bundler:
     """One that has seen a thousand short calls, but one."""
-    made = Bundler(Gathering())
+    made = Bundler(HTEX)
     for _ in range(PROVEN - 1):
         made.took("noop", MOMENT_S / 10)
     return made
