@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
@@ -13,7 +10,8 @@ import pytest
 import sizer_tasks as tasks
 from parsl.data_provider.files import File
 from parsl.errors import ParslError
-from sizer_runs import nothing_left, running, sized, wait_until
+from sizer_interrupted import ends_all
+from sizer_runs import running, sized, wait_until
 
 from parsl_sizer import sizing_of
 from parsl_sizer.executor.driver import ShutDown
@@ -97,56 +95,7 @@ def test_tasks_whose_inputs_are_still_looked_at_fail_when_it_is_shut_down(tmp_pa
             wait_until(future.done, f"an end of {future}", LIMIT_S)
 
 
-SCRIPT = """
-import signal
-import sys
-from pathlib import Path
-import parsl
-import sizer_tasks as tasks
-from sizer_runs import htex, running, sized
-
-folder = Path(sys.argv[1])
-# Whoever starts tests in the background lets them ignore it, and that is inherited.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
-def main():
-    with running(sized(htex(2), node="cores=2,memory=1GB", report=True), folder):
-        tasks.add(1, 2).result()
-        spec = {"memory": 600, "fixed": True}
-        futures = [
-            tasks.hold_until(str(folder / "never"), 10, str(folder / f"begun{n}"),
-                             parsl_resource_specification=spec)
-            for n in range(10)
-        ]
-        tasks.wait_for(folder / "begun0")
-        (folder / "waiting").touch()
-        try:
-            futures[-1].result()
-        except KeyboardInterrupt:
-            (folder / "interrupted").touch()
-            raise
-
-if __name__ == "__main__":
-    main()
-"""
-
-
 @pytest.mark.parametrize("to", ["process", "group"])
 def test_control_c_ends_the_program_and_all_that_it_started(tmp_path: Path, to: str) -> None:
     """A terminal sends it to the whole group: the workers and the runners too."""
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    with nothing_left():
-        process = subprocess.Popen(
-            [sys.executable, str(script), str(tmp_path)],
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        tasks.wait_for(tmp_path / "waiting")
-        send = os.killpg if to == "group" else os.kill
-        send(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=LIMIT_S)
-    assert (tmp_path / "interrupted").exists(), errors
-    assert "KeyboardInterrupt" in errors
-    assert process.returncode != 0
+    ends_all("one_group", tmp_path, os.killpg if to == "group" else os.kill)

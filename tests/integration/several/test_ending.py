@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,58 +10,16 @@ import pytest
 import sizer_tasks as tasks
 from parsl.executors import HighThroughputExecutor
 from sizer_groups import member, two_groups
+from sizer_interrupted import ends_all
 from sizer_runs import htex, nothing_left, running
 
 from parsl_sizer.executor.driver import ShutDown
 
 LIMIT_S = 100
 
-SCRIPT = """
-import signal
-import sys
-from pathlib import Path
-import sizer_tasks as tasks
-from sizer_groups import two_groups
-from sizer_runs import running
-
-folder = Path(sys.argv[1])
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
-if __name__ == "__main__":
-    with running(two_groups(report=True), folder):
-        tasks.add(1, 2).result()
-        spec = {"memory": 600, "fixed": True}
-        futures = [
-            tasks.hold_until(str(folder / "never"), 10, str(folder / f"begun{n}"),
-                             parsl_resource_specification=spec)
-            for n in range(10)
-        ]
-        tasks.wait_for(folder / "begun0")
-        (folder / "waiting").touch()
-        try:
-            futures[-1].result()
-        except KeyboardInterrupt:
-            (folder / "interrupted").touch()
-            raise
-"""
-
 
 def test_control_c_ends_all_groups(tmp_path: Path) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(SCRIPT)
-    with nothing_left():
-        process = subprocess.Popen(
-            [sys.executable, str(script), str(tmp_path)],
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        tasks.wait_for(tmp_path / "waiting")
-        os.killpg(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=LIMIT_S)
-    assert (tmp_path / "interrupted").exists(), errors
-    assert "KeyboardInterrupt" in errors
-    assert process.returncode != 0
+    ends_all("several_groups", tmp_path, os.killpg)
 
 
 class CannotStart(HighThroughputExecutor):
