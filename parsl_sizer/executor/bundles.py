@@ -11,6 +11,7 @@ and sent again alone; so are all of them if the worker was lost, and who is to b
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -55,6 +56,8 @@ class Bundle:
     order: dict[str, object]
     attempts: list[Attempt]
     buffers: list[bytes]
+    alone: Callable[[], None]
+    """Sends the first of them, if nobody joins it."""
     opened_at: float
 
     def goes_with(self, other: Bundle) -> bool:
@@ -65,7 +68,7 @@ class Bundle:
         """Give it to the engine."""
         return engine.submit_together(self.specification, self.order, self.buffers)
 
-    def answers(self, future: Future[Any], engine: Engine) -> list[Sent]:
+    def answers(self, engine: Engine, future: Future[Any]) -> list[tuple[Attempt, Sent]]:
         """The answer to each attempt. If that of all is a failure, each has to be asked alone."""
         came = None
         try:
@@ -76,8 +79,8 @@ class Bundle:
         except Exception:  # it was cancelled, or is nothing that can be read
             logger.exception("What %d calls gave back cannot be read", len(self.attempts))
         if came is None or len(came) != len(self.attempts):
-            return [Sent(NOT_RUN)] * len(self.attempts)
-        return [Sent(value) for value in came]
+            came = [NOT_RUN] * len(self.attempts)
+        return [(attempt, Sent(value)) for attempt, value in zip(self.attempts, came, strict=True)]
 
 
 class Bundler:

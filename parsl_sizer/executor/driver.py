@@ -51,9 +51,9 @@ from parsl_sizer.sizing import (
 )
 
 from . import ending
-from .bundles import ENOUGH, WAIT_S, Bundle, Bundler
 from .calls import Call
 from .carried import Ticket
+from .dispatch import Answers, Dispatch
 from .recognisers import PLAIN, Recogniser
 from .splitting import Original
 from .story import SizedFuture, Sizing, Story
@@ -122,12 +122,10 @@ class Driver:
         self._consult = consult
         self._look = look
         self._engine = engine
-        self._bundler = Bundler(engine)
-        self._calls = 0  # that are with the engine
-        self._slots = 0
         self._observe = observe
         self._record = record
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._dispatch = Dispatch(engine, self._inbox, self._came_back)
         self._jobs: dict[int | str, Job] = {}
         self._nodes: dict[str, Node] = {}
         self._epoch = time.time() - time.monotonic()
@@ -270,14 +268,13 @@ class Driver:
         try:
             while not self._is_finished:
                 try:
-                    message = self._inbox.get(timeout=WAIT_S if self._bundler else TICK_S)
+                    message = self._inbox.get(timeout=self._dispatch.wait_s or TICK_S)
                 except Empty:
                     pass
                 else:
                     message()
                 now = time.monotonic()
-                if self._bundler and (self._is_wanted() or self._bundler.is_due(now)):
-                    self._send_waiting()
+                self._dispatch.look(now)
                 if now >= self._tick_at:
                     self._tick_at = now + TICK_S
                     self._look_around()
@@ -343,79 +340,19 @@ class Driver:
         self.running += 1
         self.held += attempt.allocation.get(Kind.MEMORY, 0.0)
         self.retries += attempt.number > 1
-        if self._bundler.may_join(job.call, attempt):
-            self._let_join(job, attempt)
-        else:
-            self._send_waiting()  # who came first goes first
-            self._send(job, attempt)
-
-    def _is_wanted(self) -> bool:
-        """Whether the engine has little to do, and no more company is at the door."""
-        return self._calls < ENOUGH * self._slots and not self._inbox.qsize()
-
-    def _let_join(self, job: Job, attempt: Attempt) -> None:
-        call = job.call
-        try:
-            specification = self._engine.specification(
-                attempt.allocation, call.given, self._capacity(attempt)
-            )
-            order, buffer = call.order(self._engine, attempt), call.buffer()
-        except Exception:  # what is wrong with it shows when it is sent alone
-            self._send(job, attempt)
-            return
-        bundle = Bundle(specification, order, [attempt], [buffer], time.monotonic())
-        for full in self._bundler.add(bundle):
-            self._send_bundle(full)
+        self._dispatch.launch(job.call, attempt, self._capacity(attempt))
 
     def _capacity(self, attempt: Attempt) -> Resources | None:
         node = self._nodes.get(attempt.node or "")
         return node.capacity if node else None
 
-    def _send(self, job: Job, attempt: Attempt) -> None:
-        engine = self._engine.of(attempt)
-        launch = partial(job.call.launch, engine, attempt, self._capacity(attempt))
-        future = self._called(engine, partial(launch, declined=job.declined))
-        future.add_done_callback(
-            lambda done: self._inbox.put(partial(self._came_back, attempt, done))
-        )
-
-    def _send_bundle(self, bundle: Bundle) -> None:
-        [first, *others] = bundle.attempts
-        if not others:  # nobody came
-            if (job := self._jobs.get(first.task.task_id)) is not None and job.running is first:
-                self._send(job, first)
-            return
-        future = self._called(self._engine, partial(bundle.send, self._engine))
-        future.add_done_callback(
-            lambda done: self._inbox.put(partial(self._all_came_back, bundle, done))
-        )
-
-    def _send_waiting(self) -> None:
-        """Let nobody wait for company any more."""
-        for bundle in self._bundler.close():
-            self._send_bundle(bundle)
-
-    def _called(self, engine: Engine, call: Callable[[], Future[Any]]) -> Future[Any]:
-        """The future of a call of the inner executor's; a failed one if it takes none."""
-        self._calls += 1
-        try:
-            return call()
-        except Exception as error:
-            failed: Future[Any] = Future()
-            failed.set_exception(engine.why_failed() or error)
-            return failed
-
-    def _came_back(self, attempt: Attempt, future: Future[Any]) -> None:
-        self._calls -= 1
-        self._ended(attempt, future, self._handle)
-
-    def _all_came_back(self, bundle: Bundle, future: Future[Any]) -> None:
+    def _came_back(self, answers: Answers) -> None:
         """What all of them set free is there before anything is launched."""
-        self._calls -= 1
-        answers = bundle.answers(future, self._engine)
-        for attempt, answer in zip(bundle.attempts, answers, strict=True):
-            self._ended(attempt, answer, self._note)
-        self._handle(Tick())
+        tell = self._handle if len(answers) == 1 else self._note
+        for attempt, answer in answers:
+            self._ended(attempt, answer, tell)
+        if len(answers) > 1:
+            self._handle(Tick())
 
     def _ended(
         self, attempt: Attempt, future: Future[Any] | ending.Sent, tell: Callable[[Event], None]
@@ -429,8 +366,8 @@ class Driver:
             self._look_again.set()
         if answer.declined and not self._is_draining:
             job.declined += 1
-            self._bundler.doubt(attempt.task.category)
-            self._send(job, attempt)
+            self._dispatch.doubt(attempt.task.category)
+            self._dispatch.send(job.call, attempt, self._capacity(attempt), job.declined)
             return
         job.running = None
         self.running -= 1
@@ -440,7 +377,7 @@ class Driver:
         if answer.declined:
             self._over(job, None, ShutDown(TOO_LATE))
             return
-        self._bundler.took(attempt.task.category, answer.outcome.usage.wall_s)
+        self._dispatch.took(attempt.task.category, answer.outcome.usage.wall_s)
         if self._record is not None:
             self._record(answer.outcome)
         tell(Ended(answer.outcome))
@@ -538,7 +475,7 @@ class Driver:
                 logger.info("Node %s has %s", name, node.capacity)
                 self._nodes[name] = node
                 self._handle(Joined(node))
-        self._slots = sum(node.slots for node in self._nodes.values())
+        self._dispatch.slots = sum(node.slots for node in self._nodes.values())
 
     def _look_at(self, nodes: Sequence[Node] | None) -> None:
         """Take note of the nodes, if the engine could say; and ask one that has not said yet."""
@@ -594,8 +531,7 @@ class Driver:
 
     def _drain(self) -> None:
         self._is_draining = True
-        unsent = [attempt for bundle in self._bundler.close() for attempt in bundle.attempts]
-        for attempt in unsent:
+        for attempt in self._dispatch.give_up():
             if (job := self._jobs.get(attempt.task.task_id)) is not None:
                 self._over(job, None, ShutDown(TOO_LATE))
         for job in [job for job in self._jobs.values() if job.waits]:

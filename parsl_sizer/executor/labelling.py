@@ -1,8 +1,8 @@
 """How strong each of several groups is: its labels, for a placement that goes by them.
 
 They are of what `parsl-sizer profile` has measured, if the archive knows that of every
-group, measured in the same way. Otherwise what a node has stands in for what it can do: cores for their speed, memory
-for its bandwidth.
+group, measured in the same way. Otherwise what a node has stands in for what it can do: cores
+for their speed, memory for its bandwidth.
 """
 
 from __future__ import annotations

@@ -541,7 +541,7 @@ def gathering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     made.inner = made.engine.inner
     made.driver = Driver(made.sizer, made.engine)
     made.sizer._ledger.let_wait(8)  # as where tasks are known to be short
-    made.driver._bundler.took("align", 0.0)
+    made.driver._dispatch.took("align", 0.0)
     made.driver.start()
     for number in range(bundles.ENOUGH * 2):
         made.futures.append(made.submit(memory=0.0))
