@@ -123,7 +123,11 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         Whether to print what the run cost at its end, and on a terminal how far it is.
     """
 
-    def __new__(cls, inner: Inner = None, *_: Any, **__: Any) -> Any:
+    def __new__(cls, inner: Inner = None, *_: Any, **given: Any) -> Any:
+        if "label" in given:
+            raise arguments.BadArgument(
+                "A SizedExecutor has the label of its inner executor: give the label to that one."
+            )
         if cls is SizedExecutor and not isinstance(inner, (list, tuple)):
             cls = face(cls, HighThroughputExecutor if inner is None else type(inner))
         return super().__new__(cls)

@@ -188,3 +188,9 @@ def test_no_blocks_allowed_is_refused() -> None:
     inner = HighThroughputExecutor(address="127.0.0.1", provider=provider)
     with pytest.raises(BadArgument, match="max_blocks=1 or more"):
         SizedExecutor(inner, scaling="asa")
+
+
+def test_whoever_gives_a_label_hears_where_it_belongs() -> None:
+    made: Any = SizedExecutor
+    with pytest.raises(BadArgument, match="give the label to that one"):
+        made(label="big")
