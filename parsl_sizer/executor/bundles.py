@@ -3,9 +3,10 @@
 A call crosses four processes, whatever it does: where the calls themselves take less than that,
 to send them together makes more of them. Each is still measured, limited and answered for
 itself, by one worker, one after the other. But they are all answered when the last of them is
-over, so only what has been short for long goes together. Nobody waits for others while the engine
-has little to do: who is there by then goes. If one does take long, those behind it are sent back,
-and sent again alone; so are all of them if the worker was lost, and who is to blame shows then.
+over, so only what has been short for long goes together, and only while every slot has a call.
+Nobody waits for others while the engine has little to do: who is there by then goes. If one does
+take long, those behind it are sent back when it is over, and sent again alone; so are all of them
+if the worker was lost, and who is to blame shows then.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ logger = logging.getLogger(__name__)
 SIZE = 8
 """So many calls go together."""
 ENOUGH = 3
-"""So many calls for each slot are with the engine before any have to wait for company."""
+"""So many calls for each slot are with the engine before any have to wait for company that is
+not there yet."""
 MOMENT_S = 0.005
 """Calls that go together take no longer than this on average..."""
 PROVEN = 1000
 """...of about so many before them of their category..."""
-LONG = 20
+LONG = 10
 """...of which none took longer than so many moments: a busy machine makes a call that long."""
 WAIT_S = 0.02
 """For company nobody waits longer than this."""

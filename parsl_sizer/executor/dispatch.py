@@ -51,7 +51,7 @@ class Dispatch:
 
     def launch(self, call: Call, attempt: Attempt, capacity: Resources | None) -> None:
         """Send an attempt, which may have to wait a moment for others."""
-        if not self._bundler.may_join(call, attempt):
+        if self._calls < self.slots or not self._bundler.may_join(call, attempt):
             self._send_waiting()  # who came first goes first
             self.send(call, attempt, capacity)
             return

@@ -274,10 +274,10 @@ class Driver:
                 else:
                     message()
                 now = time.monotonic()
-                self._dispatch.look(now)
                 if now >= self._tick_at:
                     self._tick_at = now + TICK_S
                     self._look_around()
+                self._dispatch.look(now)
                 if not self._inbox.qsize():
                     self._update_demand()
             self._fail_everything(ShutDown("The executor is shut down."))

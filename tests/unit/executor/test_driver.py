@@ -589,11 +589,29 @@ def test_if_a_bundle_fails_each_is_sent_alone_and_none_is_charged(
         assert len(future.story.sizing().attempts) == 1
 
 
+def test_who_comes_at_once_is_sent_together_when_no_slot_is_free(gathering: Bench) -> None:
+    for call in gathering.inner.calls[: bundles.ENOUGH * 2]:
+        call.set_result(report("alone"))
+    together = gathering.launched(bundles.ENOUGH * 2 + 1)
+    together.set_result([report(number) for number in range(3)])
+    for future in gathering.futures:
+        future.result(LIMIT_S)
+    before = len(gathering.inner.sent)
+
+    def submit() -> None:
+        for _ in range(5):
+            gathering.submit(memory=0.0)
+
+    gathering.driver._in_loop(submit)
+    gathering.launched(bundles.ENOUGH * 2 + 4)
+    assert gathering.inner.sent[before:] == [0, 0, 3]
+
+
 def test_nobody_waits_for_company_for_long(
     gathering: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bundles, "WAIT_S", 0.02)
-    gathering.launched(bundles.ENOUGH * 2 + 1)  # though the engine has enough to do
+    until(lambda: sum(map(bool, gathering.inner.sent)))  # though the engine has enough to do
 
 
 def test_who_cannot_join_does_not_go_past_those_who_wait(gathering: Bench) -> None:
