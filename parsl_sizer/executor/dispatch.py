@@ -1,7 +1,7 @@
 """On the way to the engine and back: attempts are sent, alone or with others, and come back.
 
-All of it is for the loop's thread. What comes back does so in a thread of the engine's, which only
-leaves word in the loop's inbox.
+All of it is for who works for the loop. What comes back does so in a thread of the engine's, which
+only leaves word in the loop's inbox.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ class Inbox(Protocol):
     def put(self, message: Callable[[], None]) -> None: ...
 
     def qsize(self) -> int: ...
+
+    def wake(self) -> None: ...
 
 
 class Dispatch:
@@ -63,6 +65,8 @@ class Dispatch:
             alone()
             return
         bundle = Bundle(specification, order, [attempt], [buffer], alone, time.monotonic())
+        if not self._bundler:
+            self._inbox.wake()  # it has to look, now that somebody waits
         for full in self._bundler.add(bundle):
             self._send_bundle(full)
 

@@ -1,11 +1,11 @@
-"""The live driver of the decision loop: one inbox, one thread that empties it.
+"""The live driver of the decision loop: what happens, one thing after the other.
 
-Whatever happens elsewhere (a submission, a call that came back, nodes that came or went)
-is only put into the inbox; the one thread tells the `Sizer` and carries out what it says.
-So neither the sizer nor the inner executor is ever entered twice at a time.
+Whatever happens elsewhere (a call that came back, nodes that came or went) is only a message to
+the loop, which tells the `Sizer` and carries out what it says; a submission, too, unless its own
+thread can do that. Neither the sizer nor the inner executor is ever entered twice at a time.
 
 A callback never raises: `concurrent.futures` would swallow it, and somebody would wait
-for ever. If the thread dies, every future that is pending fails with the reason.
+for ever. If the loop dies, every future that is pending fails with the reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from functools import partial
-from queue import Empty, SimpleQueue
 from typing import Any
 
 from parsl_sizer.engines import Engine
@@ -54,6 +53,7 @@ from . import ending
 from .calls import Call
 from .carried import Ticket
 from .dispatch import Answers, Dispatch
+from .loop import Loop
 from .recognisers import PLAIN, Recogniser
 from .splitting import Original
 from .story import SizedFuture, Sizing, Story
@@ -124,16 +124,15 @@ class Driver:
         self._engine = engine
         self._observe = observe
         self._record = record
-        self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self._dispatch = Dispatch(engine, self._inbox, self._came_back)
+        self._loop = Loop(self._tend, self._loop_ended)
+        self._dispatch = Dispatch(engine, self._loop, self._came_back)
         self._jobs: dict[int | str, Job] = {}
         self._nodes: dict[str, Node] = {}
         self._epoch = time.time() - time.monotonic()
-        self._loop = threading.Thread(target=self._run, name="parsl_sizer-loop", daemon=True)
         self._watcher = threading.Thread(target=self._watch, name="parsl_sizer-nodes", daemon=True)
         self._look_again = threading.Event()
         self._is_over = threading.Event()
-        self._is_draining = self._is_finished = False
+        self._is_draining = False
         self._tick_at = 0.0
         self._demand: tuple[float, float | None] = (-math.inf, 0.0)
         self._expected: tuple[Resources, ...] = ()
@@ -157,17 +156,15 @@ class Driver:
         self._loop.start()
         stated = self._engine.stated()
         if stated is not None:  # something to size by, until the first node is here
-            self._inbox.put(partial(self._set_nodes, [Node("stated", stated)]))
-            self._inbox.put(partial(self._set_nodes, ()))
+            self._loop.put(partial(self._set_nodes, [Node("stated", stated)]))
+            self._loop.put(partial(self._set_nodes, ()))
         if self._engine.expected():
-            self._inbox.put(self._expect)
+            self._loop.put(self._expect)
         self._watcher.start()
 
     def submit(self, job: Job) -> None:
         """Let a job be run; its future is resolved sooner or later."""
-        self._inbox.put(partial(self._submit, job))
-        if self._reason is not None:
-            self._resolve(job, None, self._reason)
+        self._loop.offer(partial(self._submit, job))
 
     def errand(self, submit: Callable[[], Future[Any]]) -> Future[Any]:
         """Let something be submitted that is no job, from the one thread that may."""
@@ -179,7 +176,7 @@ class Driver:
             except Exception as error:
                 answer.set_exception(error)
 
-        self._inbox.put(act)
+        self._loop.put(act)
         return answer
 
     def demand(self) -> float | None:
@@ -200,7 +197,7 @@ class Driver:
             except Exception:
                 logger.exception("A task of %s could not be sized", task.category)
 
-        self._in_loop(ask)
+        self._loop.ask(ask)
         return found[0] if found else None
 
     def launched(self) -> list[tuple[int | str, float]]:
@@ -224,29 +221,12 @@ class Driver:
 
     def drain(self) -> None:
         """Launch nothing more: what waits fails, what runs may still come back."""
-        self._in_loop(self._drain)
+        self._loop.ask(self._drain)
 
     def finish(self) -> None:
         """Let everything that is not over fail, and stop."""
-        self._in_loop(self._finish)
-        if self._loop.is_alive() and threading.current_thread() is not self._loop:
-            self._loop.join(timeout=30)
-
-    def _in_loop(self, action: Callable[[], None]) -> None:
-        if threading.current_thread() is self._loop:  # a callback of a user's shuts us down
-            action()
-            return
-        done = threading.Event()
-
-        def act() -> None:
-            try:
-                action()
-            finally:
-                done.set()
-
-        self._inbox.put(act)
-        while not done.wait(0.1) and self._loop.is_alive():
-            continue
+        self._loop.ask(self._finish)
+        self._loop.join(timeout=30)
 
     # In the watching thread
 
@@ -257,35 +237,33 @@ class Driver:
             except Exception as error:
                 logger.warning("The nodes could not be asked for: %r", error)
                 nodes = None
-            self._inbox.put(partial(self._look_at, nodes))
+            self._loop.put(partial(self._look_at, nodes))
             self._look_again.wait(TICK_S)
             self._look_again.clear()
         self._engine.close()
 
-    # In the loop's thread
+    # In the loop
 
-    def _run(self) -> None:
-        try:
-            while not self._is_finished:
-                try:
-                    message = self._inbox.get(timeout=self._dispatch.wait_s or TICK_S)
-                except Empty:
-                    pass
-                else:
-                    message()
-                now = time.monotonic()
-                if now >= self._tick_at:
-                    self._tick_at = now + TICK_S
-                    self._look_around()
-                self._dispatch.look(now)
-                if not self._inbox.qsize():
-                    self._update_demand()
-            self._fail_everything(ShutDown("The executor is shut down."))
-        except BaseException as error:
-            logger.exception("The sizing loop failed")
-            reason = SizerError(f"The sizing loop failed: {error!r}.")
-            reason.__cause__ = error
-            self._fail_everything(reason)
+    def _tend(self) -> float:
+        now = time.monotonic()
+        if now >= self._tick_at:
+            self._tick_at = now + TICK_S
+            self._look_around()
+        self._dispatch.look(now)
+        if self._is_demand_old and not self._loop.qsize():
+            self._demand = time.monotonic(), self._engine.demand(self._sizer)
+        return self._dispatch.wait_s or TICK_S
+
+    def _loop_ended(self, failure: BaseException | None) -> None:
+        """Nothing is carried out any more: let everything fail with the reason."""
+        if failure is None:
+            self._reason = ShutDown("The executor is shut down.")
+        else:
+            logger.error("The sizing loop failed", exc_info=failure)
+            self._reason = SizerError(f"The sizing loop failed: {failure!r}.")
+            self._reason.__cause__ = failure
+        for job in list(self._jobs.values()):
+            self._over(job, None, self._reason)
 
     def _handle(self, event: Event) -> None:
         self._act(self._sizer.handle(event, self.now()))
@@ -306,16 +284,18 @@ class Driver:
     def _submit(self, job: Job) -> None:
         if not job.future.set_running_or_notify_cancel():
             return
-        if self._is_draining:
-            self._resolve(job, None, ShutDown(TOO_LATE))
+        if self._reason is not None or self._is_draining:
+            self._resolve(job, None, self._reason or ShutDown(TOO_LATE))
             return
         self._jobs[job.task.task_id] = job
         if job.ticket is not None:
-            job.ticket.when_cancelled = partial(self._inbox.put, partial(self._withdraw, job))
+            job.ticket.when_cancelled = partial(self._loop.put, partial(self._withdraw, job))
             if job.ticket.cancelled():
                 self._withdraw(job)
                 return
         self._handle(Submitted(job.task))
+        if self._is_demand_old:
+            self._loop.wake()
 
     def _withdraw(self, job: Job) -> None:
         """Forget a job that nobody wants any more, unless it runs."""
@@ -334,7 +314,7 @@ class Driver:
             return
         if job.ticket is not None and not job.ticket.begin():
             self._over(job, None, CancelledError())
-            self._inbox.put(partial(self._handle, Withdrawn(attempt.task.task_id)))
+            self._loop.put(partial(self._handle, Withdrawn(attempt.task.task_id)))
             return
         job.running, job.declined = attempt, 0
         self.running += 1
@@ -433,7 +413,7 @@ class Driver:
             return
 
         def answered(parts: Future[Any] | None) -> None:
-            self._inbox.put(partial(self._answered, job, parts))
+            self._loop.put(partial(self._answered, job, parts))
 
         if self._consult is None or job.original is None or self._is_draining:
             answered(None)
@@ -448,7 +428,7 @@ class Driver:
         self._handle(Consulted(job.task.task_id, parts is not None))
         if parts is not None:
             parts.add_done_callback(
-                lambda done: self._inbox.put(partial(self._parts_done, job, done))
+                lambda done: self._loop.put(partial(self._parts_done, job, done))
             )
 
     def _parts_done(self, job: Job, parts: Future[Any]) -> None:
@@ -523,11 +503,9 @@ class Driver:
                 failed.set_exception(why or ending.TaskLost("What ran the task is gone."))
                 self._ended(attempt, failed, self._handle)
 
-    def _update_demand(self) -> None:
-        at, _ = self._demand
-        now = time.monotonic()
-        if now - at >= DEMAND_S:
-            self._demand = now, self._engine.demand(self._sizer)
+    @property
+    def _is_demand_old(self) -> bool:
+        return time.monotonic() - self._demand[0] >= DEMAND_S
 
     def _drain(self) -> None:
         self._is_draining = True
@@ -543,7 +521,7 @@ class Driver:
             self._over(
                 job, None, ShutDown("The executor was shut down while the task was running.")
             )
-        self._is_finished = True
+        self._loop.stop()
 
     def _over(self, job: Job, value: object, error: BaseException | None) -> None:
         """The task is over, whatever the sizer thinks: its events are not heard any more."""
@@ -554,19 +532,6 @@ class Driver:
             sizing = story.sizing() if story else Sizing(job.task.category, ())
             job.recogniser.over(job.tag, value, error, sizing)
         self._resolve(job, value, error)
-
-    def _fail_everything(self, reason: BaseException) -> None:
-        self._reason = reason
-        for job in list(self._jobs.values()):
-            self._over(job, None, reason)
-        while True:  # what was submitted meanwhile
-            try:
-                message = self._inbox.get_nowait()
-            except Empty:
-                return
-            late = message.args[0] if isinstance(message, partial) and message.args else None
-            if isinstance(late, Job) and not late.future.done():
-                self._resolve(late, None, reason)
 
     @staticmethod
     def _resolve(job: Job, value: object, error: BaseException | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -80,6 +80,9 @@ class Pretended(Engine):
 class Bench:
     """A driver and what goes with it."""
 
+    from_main = True
+    """Whether it is the main thread that submits."""
+
     def __init__(self, *, consults: bool = False) -> None:
         self.engine = Pretended()
         self.inner: Inner = self.engine.inner
@@ -107,12 +110,24 @@ class Bench:
             job.call.pack()
         job.ticket = ticket
         job.original = Original(len, {}, job.call)
-        self.driver.submit(job)
+        self.give(job)
         return job.future
+
+    def give(self, job: Job) -> None:
+        if self.from_main:
+            self.driver.submit(job)
+        else:  # as Parsl does
+            with ThreadPoolExecutor(1) as other:
+                other.submit(self.driver.submit, job).result(LIMIT_S)
 
     def launched(self, count: int) -> Future[Any]:
         until(lambda: len(self.inner.calls) == count)
         return self.inner.calls[-1]
+
+
+@pytest.fixture(autouse=True, params=["from main", "from another"])
+def which_thread(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Bench, "from_main", request.param == "from main")
 
 
 def until(condition: Callable[[], Any]) -> None:
@@ -291,7 +306,7 @@ def test_a_future_that_was_cancelled_before_it_began_is_not_run(bench: Bench) ->
     early = SizedFuture(99)
     assert early.cancel()
     task = TaskInfo(99, "align")
-    bench.driver.submit(Job(task, Call(len, (), {}, "inline", {}, "ledger"), early))
+    bench.give(Job(task, Call(len, (), {}, "inline", {}, "ledger"), early))
     after = bench.submit()
     bench.launched(3).set_result(3)
     assert after.result(LIMIT_S) == 3
@@ -547,6 +562,7 @@ def gathering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
         made.futures.append(made.submit(memory=0.0))
         made.launched(number + 1)
     made.futures += [made.submit(memory=0.0) for _ in range(3)]
+    until(lambda: len(made.driver) == len(made.futures))
     yield made
     made.driver.stop_watching()
     made.driver.finish()
@@ -602,7 +618,7 @@ def test_who_comes_at_once_is_sent_together_when_no_slot_is_free(gathering: Benc
         for _ in range(5):
             gathering.submit(memory=0.0)
 
-    gathering.driver._in_loop(submit)
+    gathering.driver._loop.ask(submit)
     gathering.launched(bundles.ENOUGH * 2 + 4)
     assert gathering.inner.sent[before:] == [0, 0, 3]
 
