@@ -150,7 +150,7 @@ class Engine(ABC):
     def probe(self) -> Future[Any] | None:
         """Ask a node what it has, if there is one of which that is not known. Does not block.
 
-        Called from the one thread that submits; `nodes` knows when the future is done.
+        Called by the one thread that may submit then; `nodes` knows when the future is done.
         """
         return None
 

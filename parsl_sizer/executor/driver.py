@@ -127,6 +127,7 @@ class Driver:
         self._loop = Loop(self._tend, self._loop_ended)
         self._dispatch = Dispatch(engine, self._loop, self._came_back)
         self._jobs: dict[int | str, Job] = {}
+        self._known: set[str] = set()  # the categories that were sized before
         self._nodes: dict[str, Node] = {}
         self._epoch = time.time() - time.monotonic()
         self._watcher = threading.Thread(target=self._watch, name="parsl_sizer-nodes", daemon=True)
@@ -153,18 +154,19 @@ class Driver:
 
     def start(self) -> None:
         """Begin; nodes are looked for until `stop_watching`."""
-        self._loop.start()
         stated = self._engine.stated()
         if stated is not None:  # something to size by, until the first node is here
-            self._loop.put(partial(self._set_nodes, [Node("stated", stated)]))
-            self._loop.put(partial(self._set_nodes, ()))
+            self._set_nodes([Node("stated", stated)])
+            self._set_nodes(())
+        self._loop.start()
         if self._engine.expected():
             self._loop.put(self._expect)
         self._watcher.start()
 
     def submit(self, job: Job) -> None:
         """Let a job be run; its future is resolved sooner or later."""
-        self._loop.offer(partial(self._submit, job))
+        is_known = job.task.category in self._known  # else its past is asked for, which may take
+        self._loop.offer(partial(self._submit, job), anywhere=is_known)
 
     def errand(self, submit: Callable[[], Future[Any]]) -> Future[Any]:
         """Let something be submitted that is no job, from the one thread that may."""
@@ -317,6 +319,7 @@ class Driver:
             self._loop.put(partial(self._handle, Withdrawn(attempt.task.task_id)))
             return
         job.running, job.declined = attempt, 0
+        self._known.add(attempt.task.category)
         self.running += 1
         self.held += attempt.allocation.get(Kind.MEMORY, 0.0)
         self.retries += attempt.number > 1
@@ -531,7 +534,10 @@ class Driver:
             story = job.future.story
             sizing = story.sizing() if story else Sizing(job.task.category, ())
             job.recogniser.over(job.tag, value, error, sizing)
-        self._resolve(job, value, error)
+        if self._loop.is_elsewhere:  # what waits for it is not for who submits another one
+            self._loop.offer(partial(self._resolve, job, value, error), anywhere=False)
+        else:
+            self._resolve(job, value, error)
 
     @staticmethod
     def _resolve(job: Job, value: object, error: BaseException | None) -> None:

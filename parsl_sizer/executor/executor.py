@@ -255,7 +255,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
     def submit(
         self, func: Any, resource_specification: dict[str, Any], *args: Any, **kwargs: Any
     ) -> Future[Any]:
-        """Let a function be run with these arguments; returns at once."""
+        """Let a function be run with these arguments; does not wait for it."""
         driver, sizes = self._driver, self._sizes
         if driver is None or sizes is None:
             said = read(resource_specification)

@@ -68,7 +68,7 @@ class History:
         self._recorder.record(outcome)
 
     def before(self, task: TaskInfo) -> Sequence[Outcome]:
-        """What the task's category did in earlier runs; in the one thread that decides."""
+        """What the task's category did in earlier runs; for one thread at a time."""
         return self._ask(lambda archive: lessons(archive, task))
 
     def profiles(self) -> Sequence[NodeProfile]:

@@ -17,6 +17,8 @@ from queue import Empty, SimpleQueue
 
 PATIENCE_S = 0.02
 """Nobody waits any longer for who has been at work for this long: a callback of a user's, say."""
+MOST = 64
+"""So many messages, and so many offers, are carried out in a turn: others want theirs."""
 
 Message = Callable[[], None]
 
@@ -26,7 +28,7 @@ class Loop:
 
     From the first message on, `tend` is called after each turn of the loop's own thread; it says
     in how many seconds it is to be called again at the latest. `ended` is called at the end, with
-    the error if one has ended it; from then on only what is offered is carried out.
+    the error if one has ended it; from then on only what is offered is carried out, by whom ever.
     """
 
     def __init__(
@@ -35,12 +37,14 @@ class Loop:
         self._tend = tend
         self._ended = ended
         self._inbox: SimpleQueue[Message] = SimpleQueue()
-        self._offers: deque[Message] = deque()
+        self._offers: deque[tuple[Message, bool]] = deque()
         self._turn = threading.Lock()
         self._at_work: int | None = None
         self._since: float | None = None
         self._thread = threading.Thread(target=self._run, name="parsl_sizer-loop", daemon=True)
-        self._is_to_wake = self._is_stopped = self._has_ended = False
+        self._failure: BaseException | None = None
+        self._is_called = self._wants_its_turn = self._is_to_wake = False
+        self._is_stopped = self._has_ended = False
 
     def start(self) -> None:
         self._thread.start()
@@ -58,17 +62,18 @@ class Loop:
         if self.is_mine:
             self._is_to_wake = True
         else:
-            self._inbox.put(_nothing)
+            self._call()
 
-    def offer(self, message: Message) -> None:
-        """Have something carried out, in the order of offers, by this thread if that is possible.
+    def offer(self, message: Message, *, anywhere: bool = True) -> None:
+        """Have something carried out, in the order of offers, also if the loop ends before.
 
-        Never by the main one: Ctrl-C would leave it half done.
+        It may be by this thread, if it may be anywhere. Never by the main one: Ctrl-C would leave
+        it half done.
         """
-        self._offers.append(message)
+        self._offers.append((message, anywhere))
         is_main = threading.current_thread() is threading.main_thread()
-        if self.is_mine or (is_main and not self._has_ended):
-            self._inbox.put(_nothing)
+        if self.is_mine or not (self._has_ended or (anywhere and not is_main)):
+            self._call()
         else:
             self._work_off()
 
@@ -81,6 +86,7 @@ class Loop:
 
         def act() -> None:
             try:
+                self._take_offers(len(self._offers))  # who asks may have offered before
                 action()
             finally:
                 done.set()
@@ -104,23 +110,33 @@ class Loop:
         """Whether the calling thread is at work."""
         return self._at_work == threading.get_ident()
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether who is at work is not the loop's thread, though there still is one."""
+        return not self._has_ended and self._at_work != self._thread.ident
+
     def _run(self) -> None:
-        failure = None
         wait_s = None
         try:
-            while not self._is_stopped:
+            while not self._is_stopped and self._failure is None:
                 message = self._next(wait_s)
                 with self._own_turn():
-                    self._carry_out(message)
-                    wait_s = self._tend()
-                    self._is_to_wake = False
+                    if self._failure is None:
+                        self._carry_out(message)
+                        wait_s = self._tend()
+                        self._is_to_wake = False
         except BaseException as error:
-            failure = error
+            self._failure = error
         with self._own_turn():
             self._has_ended = True
-            self._ended(failure)
-            self._take_offers()
+            self._ended(self._failure)
         self._work_off_late()
+
+    def _call(self) -> None:
+        """Let the loop's thread have a turn; once is enough until it has."""
+        if not self._is_called:
+            self._is_called = True
+            self._inbox.put(_nothing)
 
     def _next(self, wait_s: float | None) -> Message:
         try:
@@ -130,27 +146,32 @@ class Loop:
 
     def _carry_out(self, first: Message) -> None:
         """One message, those behind it, and what was offered."""
-        behind = self._inbox.qsize()
+        behind = min(self._inbox.qsize(), MOST)
         first()
         while behind and not self._is_stopped:
             behind -= 1
             self._inbox.get()()
         self._take_offers()
+        if self._offers:
+            self._call()
 
     def _work_off(self) -> None:
         """Carry out what is offered, in a thread that is not the loop's."""
         if not self._take():
-            self._inbox.put(_nothing)
+            self._call()
             return
         try:
             self._take_offers()
         except BaseException as error:
-            self._inbox.put(_raising(error))
+            if self._has_ended:
+                raise
+            self._failure = error
         finally:
-            is_to_wake, self._is_to_wake = self._is_to_wake, False
+            is_to_wake = self._is_to_wake or bool(self._offers) or self._failure is not None
+            self._is_to_wake = False
             self._release()
         if is_to_wake:  # not before: it would have to wait for its turn
-            self._inbox.put(_nothing)
+            self._call()
         self._work_off_late()
 
     def _work_off_late(self) -> None:
@@ -158,16 +179,24 @@ class Loop:
         if self._has_ended and self._offers:
             self._work_off()
 
-    def _take_offers(self) -> None:
-        """Those that are here: who offers more meanwhile has put word of it into the inbox."""
-        many = len(self._offers)
-        while self._offers and (many or self._has_ended):
+    def _take_offers(self, most: int = MOST) -> None:
+        """Carry out those that are here and that may be by this thread."""
+        many = min(len(self._offers), most)
+        is_elsewhere = self.is_elsewhere
+        while self._offers:
+            if not self._has_ended and (many == 0 or self._failure is not None):
+                return
+            if is_elsewhere and not self._offers[0][1]:
+                return
             many -= 1
-            self._offers.popleft()()
+            message, _ = self._offers.popleft()
+            message()
 
     @contextmanager
     def _own_turn(self) -> Iterator[None]:
+        self._wants_its_turn = True
         self._turn.acquire()
+        self._wants_its_turn = self._is_called = False
         self._begin()
         try:
             yield
@@ -175,6 +204,8 @@ class Loop:
             self._release()
 
     def _take(self) -> bool:
+        if self._wants_its_turn and not self._turn.locked():
+            return False  # it comes first
         since, left_s = self._since, PATIENCE_S
         if since is not None:
             left_s = max(0.0, since + PATIENCE_S - time.monotonic())
@@ -193,10 +224,3 @@ class Loop:
 
 def _nothing() -> None:
     """What is put into the inbox to wake its reader."""
-
-
-def _raising(error: BaseException) -> Message:
-    def act() -> None:
-        raise error
-
-    return act

@@ -232,6 +232,55 @@ def test_a_callback_may_shut_it_down() -> None:
     until(lambda: all(thread.name != "parsl_sizer-loop" for thread in threading.enumerate()))
 
 
+def test_what_is_stated_of_nodes_is_known_before_anything_can_be_submitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    monkeypatch.setattr(bench.engine, "stated", lambda: NODE.capacity)
+    monkeypatch.setattr(bench.driver._loop, "start", lambda: None)
+    bench.driver.start()
+    bench.driver.stop_watching()
+    assert bench.sizer.largest == NODE.capacity
+    assert not bench.driver.room()
+
+
+def test_nobody_who_submits_waits_for_what_is_slow_to_say_what_was_before() -> None:
+    bench, asked, go_on = Bench(), threading.Event(), threading.Event()
+
+    def before(task: TaskInfo) -> list[Any]:
+        asked.set()
+        assert go_on.wait(LIMIT_S)
+        return []
+
+    categories = unsized()
+    categories._before = before
+    bench.sizer = Sizer(categories)
+    bench.driver = Driver(bench.sizer, bench.engine)
+    bench.driver.start()
+    futures = [bench.submit(memory=1e8) for _ in range(2)]
+    assert asked.wait(LIMIT_S)
+    futures.append(bench.submit(memory=1e8))
+    go_on.set()
+    bench.launched(3)
+    for number, call in enumerate(bench.inner.calls):
+        call.set_result(number)
+    assert [future.result(LIMIT_S) for future in futures] == [0, 1, 2]
+    bench.driver.stop_watching()
+    bench.driver.finish()
+
+
+def test_who_submits_does_not_run_what_waits_for_another_task(bench: Bench) -> None:
+    future, threads = bench.submit(), list[str]()
+    bench.launched(1)
+    future.add_done_callback(lambda _: threads.append(threading.current_thread().name))
+    [job] = bench.driver._jobs.values()
+    with ThreadPoolExecutor(1) as other:
+        other.submit(bench.driver._loop.offer, lambda: bench.driver._over(job, "over", None))
+        assert future.result(LIMIT_S) == "over"
+    until(lambda: threads)
+    assert threads == ["parsl_sizer-loop"]
+
+
 def test_an_errand_is_submitted_from_the_loop_and_is_no_job(bench: Bench) -> None:
     threads = []
 
