@@ -156,7 +156,7 @@ class Loop:
             self._call()
 
     def _work_off(self) -> None:
-        """Carry out what is offered, in a thread that is not the loop's."""
+        """Carry out what is offered, if there is a turn to be had."""
         if not self._take():
             self._call()
             return
