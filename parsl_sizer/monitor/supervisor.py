@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import call, cgroup, node_ledger, report, wire
+from . import call, cgroup, node_ledger, outgoing, report, wire
 from .inline import run_packed_inline
 from .keeper import Keeper
 from .node import can_be_supervised
@@ -222,6 +222,7 @@ _owner = 0
 
 def run_packed(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
     """Run what an engine's codec has packed in a warm runner of this process."""
+    outgoing.wait()
     if order.get("isolation") == "inline" or not can_be_supervised():
         return run_packed_inline(order, buffer)
     if not order.get("claim"):

@@ -182,12 +182,43 @@ def test_a_light_callable_wants_the_same_version(order: Order) -> None:
     assert opened(came)["ending"] == "unequipped"
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is, calls take no long time here."""
+    monkeypatch.setattr(travel, "TOGETHER_S", 60.0)
+
+
+@pytest.mark.usefixtures("patient")
 def test_calls_that_go_together_are_answered_one_by_one(order: Order) -> None:
     together = deserialize(serialize(travel.run_together))
     buffers = [pack_apply_message(divmod, (number, 2), {}) for number in range(3)]
     came = together(order(package=travel.package()), buffers)
     results = [deserialize(opened(one)["payload"]) for one in opened_all(came)]
     assert results == [(0, 0), (0, 1), (1, 0)]
+
+
+def test_the_start_of_a_runner_is_not_held_against_calls(
+    order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*_: object) -> dict[str, Any]:
+        time.sleep(2 * travel.TOGETHER_S)
+        return {"ending": "returned", "wall_s": 0.01, "waited_s": 0.0, "payload": None}
+
+    monkeypatch.setattr(travel, "_run", slow)
+    came = opened_all(travel.run_together(order(package=travel.package()), [b""] * 3))
+    assert came is not None
+    assert [opened(one)["ending"] for one in came] == ["returned"] * 3
+
+
+@pytest.mark.parametrize("first", [{"ending": "refused"}, {"ending": "returned", "waited_s": 9}])
+def test_where_one_has_no_room_the_others_are_sent_back(
+    order: Order, monkeypatch: pytest.MonkeyPatch, first: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(travel, "_run", lambda *_: {"wall_s": 0.0, "payload": None, **first})
+    came = opened_all(travel.run_together(order(package=travel.package()), [b""] * 3))
+    assert came is not None
+    endings = [opened(one)["ending"] for one in came]
+    assert endings == [first["ending"], "refused", "refused"]
 
 
 def test_calls_behind_a_long_one_are_sent_back(
@@ -200,6 +231,7 @@ def test_calls_behind_a_long_one_are_sent_back(
     assert endings == ["returned", "returned", "refused"]
 
 
+@pytest.mark.usefixtures("patient")
 def test_large_results_of_calls_that_went_together_cross_too(order: Order) -> None:
     buffers = [pack_apply_message(bytes, (size,), {}) for size in (1, SMALL + 1)]
     came = deserialize(serialize(travel.run_together(order(package=travel.package()), buffers)))
