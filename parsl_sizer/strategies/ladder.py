@@ -20,7 +20,7 @@ next, so a ladder that was learned anew between two attempts stays optimal.
 
 Some tasks take all their memory at once: by the time that they are stopped their peak
 is known, and they are given just that. Where a share of the tasks does so, what comes
-after a first failure costs that much less, and the cheapest start is lower.
+after a failure costs that much less, and the cheapest steps are lower.
 """
 
 from __future__ import annotations
@@ -81,18 +81,13 @@ class Ladder(NamedTuple):
 
     def cost(self, peak: float, theta: float, known: float = 0.0) -> float:
         """What a task of this peak takes: allocation x share of its time, summed."""
-        first, *others = self.rungs
-        if first >= peak:
-            return first
-        spent = 0.0
-        for rung in others:
+        spent, unknown = 0.0, 1.0
+        for rung in self.rungs:
             if rung >= peak:
-                spent += rung
-                break
-            spent += theta * rung
-        else:
-            spent += max(2.0 * self.rungs[-1], peak)
-        return theta * first + known * peak * HEADROOM + (1.0 - known) * spent
+                return spent + unknown * rung
+            spent += unknown * (theta * rung + known * peak * HEADROOM)
+            unknown *= 1.0 - known
+        return spent + unknown * max(2.0 * self.rungs[-1], peak)
 
     def retries(self) -> float:
         """How often a task is tried again, on average."""
@@ -110,7 +105,7 @@ def cheapest_ladder(
     """The cheapest ladder for tasks distributed as `points`, which rise in their peak.
 
     `price` is in the unit of peak x time, per task retried; `known` is the share of tasks
-    whose peak is known after their first failure.
+    whose peak is known after a failure.
 
     >>> ladder = cheapest_ladder([(1.0, 1.0, 1.0)] * 9 + [(8.0, 1.0, 1.0)])
     >>> ladder.rungs, ladder.after(1.0)
@@ -137,11 +132,11 @@ def cheapest_ladder(
             rest = other
             front += 1
         following[index] = ends[front]
-        offset = rest + price * share[index] - early * amount * asked
-        costs[index] += offset
         if known:
             exact += amounts[index + 1] * (asked - above[index + 1])
-            costs[index] -= known * max(0.0, rest - HEADROOM * exact)
+            rest -= known * max(0.0, rest - HEADROOM * exact)
+        offset = rest + price * share[index] - early * amount * asked
+        costs[index] += offset
         while last and (offset - offsets[-1]) * (slopes[-2] - slopes[-1]) <= (
             offsets[-1] - offsets[-2]
         ) * (slopes[-1] - amount):

@@ -60,7 +60,13 @@ def fit(points: Sequence[Point], evidence: Evidence, price: float) -> Ladder:
 
 
 def priced_ladder(points: Sequence[Point], price: float, theta: float, known: float) -> Ladder:
-    """`fit`, with what it needs of the evidence."""
+    """`fit`, with what it needs of the evidence.
+
+    Where failures tell peaks a task fails hardly more than once, and the price, which is there
+    to prevent many retries, is the less the earlier it does.
+    """
+    if known:
+        price *= theta
     used = sum([peak * time for peak, time, _ in points])
     return cheapest_ladder(points, theta=theta, price=price * used, known=known)
 

@@ -264,9 +264,13 @@ def test_retries_are_those_of_every_task_on_its_way(
     assert ladder.retries() == pytest.approx(tried / everyone, rel=CLOSE)
 
 
-@given(st.lists(st.tuples(st.integers(1, 9), st.integers(1, 3)), min_size=2, max_size=8), THETAS)
-def test_where_a_failure_tells_the_peak_no_other_start_is_cheaper(
-    drawn: list[tuple[int, int]], theta: float
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(1, 3)), min_size=2, max_size=8),
+    THETAS,
+    st.sampled_from([0.0, 0.3, 1.0]),
+)
+def test_where_failures_tell_peaks_no_other_start_is_cheaper(
+    drawn: list[tuple[int, int]], theta: float, known: float
 ) -> None:
     tasks = [(float(peak), float(time), 1.0) for peak, time in sorted(drawn)]
 
@@ -276,10 +280,11 @@ def test_where_a_failure_tells_the_peak_no_other_start_is_cheaper(
         spent = first * (done + theta * sum(time for _, time, _ in rest))
         if rest:
             exact = HEADROOM * sum(peak * time for peak, time, _ in rest)
-            spent += min(exact, min(cheapest_ladder(rest, theta=theta).costs))
+            unknown = min(cheapest_ladder(rest, theta=theta, known=known).costs)
+            spent += known * min(exact, unknown) + (1 - known) * unknown
         return spent
 
-    ladder = cheapest_ladder(tasks, theta=theta, known=1.0)
+    ladder = cheapest_ladder(tasks, theta=theta, known=known)
     for amount, found in zip(ladder.amounts, ladder.costs, strict=True):
         assert found == pytest.approx(cost(amount))
     assert cost(ladder.rungs[0]) <= min(map(cost, ladder.amounts)) * (1 + CLOSE)
@@ -287,5 +292,8 @@ def test_where_a_failure_tells_the_peak_no_other_start_is_cheaper(
 
 def test_where_a_failure_tells_the_peak_the_start_is_lower() -> None:
     tasks = [(1.0 + number / 10, 1.0, 1.0) for number in range(20)]
-    starts = [cheapest_ladder(tasks, theta=0.1, known=known).rungs[0] for known in (0, 0.5, 1)]
+    ladders = [cheapest_ladder(tasks, theta=0.3, known=known) for known in (0, 0.5, 1)]
+    starts = [ladder.rungs[0] for ladder in ladders]
     assert starts[0] > starts[1] > starts[2]
+    seconds = [ladder.after(1.0) or 0.0 for ladder in ladders]
+    assert seconds[0] > seconds[1] > seconds[2]  # and so are the steps after one that did not
