@@ -7,21 +7,23 @@ more, as it dies with the lock that all of them share. So no call is begun befor
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Any
 
 PATIENCE_S = 10.0
-"""Nobody reads them for so long: then it is not this call that ends the worker."""
+"""Answers that are not out after so long are left: somebody else may have to end first."""
 NAP_S = 0.0001
 
 
 def wait() -> None:
     """Wait until all that this worker has answered is out."""
     global _known
-    if _known is None:
-        _known = (_found(),)
-    answers = _known[0]
+    pid = os.getpid()
+    if _known is None or _known[0] != pid:  # a fork has none of its parent's threads
+        _known = pid, _found()
+    answers = _known[1]
     if answers is None or is_out(answers):
         return
     until = time.monotonic() + PATIENCE_S
@@ -32,7 +34,10 @@ def wait() -> None:
 def is_out(answers: Any) -> bool:
     """Whether the thread of a queue of `multiprocessing` has written all and waits for more."""
     try:
-        return answers._thread is None or bool(answers._notempty._waiters and not answers._buffer)
+        thread = answers._thread
+        if thread is None or not thread.is_alive():
+            return True
+        return bool(answers._notempty._waiters and not answers._buffer)
     except AttributeError:  # no other way to ask is known
         return True
 
@@ -42,10 +47,14 @@ def _found() -> Any:
     frame = sys._getframe()
     while frame is not None:
         if frame.f_code.co_name == "worker" and "result_queue" in frame.f_code.co_varnames:
-            return frame.f_locals["result_queue"]
+            variables = frame.f_locals
+            found = variables.get("result_queue")
+            if type(variables) is dict:  # before Python 3.13 the frame would keep them for ever
+                variables.clear()
+            return found
         frame = frame.f_back  # type: ignore[assignment]
     return None
 
 
-_known: tuple[Any] | None = None
-"""What was found, once it was looked for; a spawned worker looks for its own."""
+_known: tuple[int, Any] | None = None
+"""Which process has looked for the queue, and what it found."""

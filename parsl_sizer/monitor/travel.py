@@ -13,6 +13,7 @@ import importlib.util
 import json
 import math
 import threading
+import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
@@ -47,8 +48,9 @@ MODULES = (
 UNPACK = "(exec(stub, space := {}), space['load'](package, packed, 'travel').%s)[1]"
 """What a worker evaluates. An expression of builtins needs no support by any pickler."""
 
-TOGETHER_S = 0.1
-"""Once calls that were sent together have run for so long, no other of them is begun."""
+TOGETHER_S, LATEST_S = 0.1, 1.0
+"""Once calls that were sent together have run for so long, no other of them is begun; nor once
+they have taken so long with what they need, such as a new runner."""
 TRAVELLED = "_parsl_sizer_monitor_"
 KEPT = 256
 """Wrappers of this many functions are kept; the engine caches fewer pickles than that."""
@@ -92,8 +94,10 @@ class Together:
 
     def __call__(self, order: dict[str, Any], buffers: list[bytes]) -> bytes | list[Any]:
         spent_s, reports = 0.0, []
+        until = time.monotonic() + LATEST_S
         for buffer in buffers:
-            made = _run_light(order, buffer) if spent_s < TOGETHER_S else refused()
+            is_late = spent_s >= TOGETHER_S or time.monotonic() > until
+            made = refused() if is_late else _run_light(order, buffer)
             spent_s += _took_s(made)
             reports.append(made)
         return framed_all(reports)
@@ -112,6 +116,7 @@ class Wrapped:
         self.__doc__ = func.__doc__
 
     def __call__(self, order: dict[str, Any], /, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        from . import outgoing
         from .fork import run_forked
         from .inline import run_inline
         from .node_ledger import Full
@@ -119,6 +124,7 @@ class Wrapped:
         from .report import add_start
 
         start_s = age_s() if order.get("own_process") else 0.0
+        outgoing.wait()
         run = run_inline if order.get("isolation") == "inline" else run_forked
         try:
             made = run(order, self.func, args, kwargs)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
+import weakref
 from collections.abc import Iterator
 from multiprocessing.queues import Queue
 from typing import Any
@@ -60,6 +62,36 @@ def test_a_worker_ends_after_its_answers_are_out(
     assert [answers.get(timeout=LIMIT_S)[0] for _ in range(MANY)] == list(range(MANY))
     process.join(LIMIT_S)
     assert process.exitcode == -signal.SIGKILL
+
+
+class Large:
+    """What a first task may come with."""
+
+
+def test_what_a_worker_drops_is_dropped(
+    answers: Queue[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def worker(result_queue: Queue[Any]) -> weakref.ref[Large]:
+        request = Large()
+        outgoing.wait()
+        assert outgoing._known == (os.getpid(), result_queue)
+        kept = weakref.ref(request)
+        del request
+        gc.collect()
+        assert kept() is None
+        return kept
+
+    monkeypatch.setattr(outgoing, "_known", None)
+    worker(answers)
+
+
+def test_a_queue_that_is_closed_is_not_waited_for() -> None:
+    queue = fork.Queue()
+    queue.put(1)
+    assert queue.get(timeout=LIMIT_S) == 1
+    queue.close()
+    queue.join_thread()
+    assert outgoing.is_out(queue)
 
 
 def test_a_queue_that_was_never_used_is_empty(answers: Queue[Any]) -> None:
