@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from .ladder import Known, Point
+from .ladder import Point
 
 WINDOW = 512
 """Finished tasks kept one by one: 10 half-lives of 50 tasks, 2.5 of 200."""
@@ -61,8 +61,9 @@ class Evidence:
     __slots__ = (
         "_failed_shares",
         "_failed_tasks",
+        "_failures",
         "_fineness",
-        "_levels",
+        "_level_failures",
         "bins",
         "failing",
         "maximum",
@@ -83,7 +84,7 @@ class Evidence:
         self.failing: dict[int | str, tuple[float, float, int]] = {}
         self._failed_tasks = 0
         self._failed_shares = 0.0
-        self._levels = [0, 0], [0, 0]  # that told a peak, and all; first ones, and later ones
+        self._failures = self._level_failures = 0
 
     @property
     def mean_s(self) -> float:
@@ -99,9 +100,9 @@ class Evidence:
         return (SLOW_PEAKS + self._failed_shares) / (SLOW_PEAKS + self._failed_tasks)
 
     @property
-    def known(self) -> Known:
-        """The shares of tasks whose peak is known once they have failed."""
-        return Known(*[level / (DOUBT + failures) for level, failures in self._levels])
+    def known(self) -> float:
+        """The share of tasks whose peak is known once they have failed."""
+        return self._level_failures / (DOUBT + self._failures)
 
     def add(
         self, task_id: int | str, peak: float, wall_s: float, features: tuple[float, ...]
@@ -140,14 +141,10 @@ class Evidence:
         self._failed_tasks += 1
         self._failed_shares += min(share, 1.0)
 
-    def add_level(self, task_id: int | str, *, is_level: bool) -> None:
-        """An attempt was stopped; whether it had all the memory that it was going to have.
-
-        It is to be told before the failure itself.
-        """
-        levels = self._levels[task_id in self.failing]
-        levels[0] += is_level
-        levels[1] += 1
+    def add_level(self, *, is_level: bool) -> None:
+        """An attempt was stopped; whether it had all the memory that it was going to have."""
+        self._failures += 1
+        self._level_failures += is_level
 
     def add_failure(self, task_id: int | str, allocated: float, wall_s: float) -> None:
         """An attempt ran out: the peak of this task is above `allocated`."""

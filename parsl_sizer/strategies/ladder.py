@@ -20,9 +20,7 @@ next, so a ladder that was learned anew between two attempts stays optimal.
 
 Some tasks take all their memory at once: by the time that they are stopped their peak
 is known, and they are given just that. Where a share of the tasks does so, what comes
-after a failure costs that much less, and the cheapest steps are lower. Those that have
-not told their peak at first are others: what share of them tells it the next time is
-counted for itself.
+after a first failure costs that much less, and the cheapest start is lower.
 """
 
 from __future__ import annotations
@@ -37,18 +35,6 @@ Point = tuple[float, float, float]
 """A peak, the time and the number of tasks that have it."""
 HEADROOM = 1.03
 """What a task whose peak is known is given above it."""
-
-
-class Known(NamedTuple):
-    """The shares of tasks whose peak is known after a failure."""
-
-    first: float = 0.0
-    """Of all."""
-    again: float = 0.0
-    """Of those that have failed before, and it was not."""
-
-
-UNKNOWN = Known()
 
 
 class Ladder(NamedTuple):
@@ -93,25 +79,24 @@ class Ladder(NamedTuple):
         at_floor = self.costs[below] + (floor - self.amounts[below]) * self.held[below]
         return floor if at_floor <= self.costs[best] else self.amounts[best]
 
-    def cost(self, peak: float, theta: float, known: Known = UNKNOWN) -> float:
+    def cost(self, peak: float, theta: float, known: float = 0.0) -> float:
         """What a task of this peak takes: allocation x share of its time, summed."""
-        spent, unknown, tells = 0.0, 1.0, known.first
-        for rung in self.rungs:
+        first, *others = self.rungs
+        if first >= peak:
+            return first
+        spent = 0.0
+        for rung in others:
             if rung >= peak:
-                return spent + unknown * rung
-            spent += unknown * (theta * rung + tells * peak * HEADROOM)
-            unknown *= 1.0 - tells
-            tells = known.again
-        return spent + unknown * max(2.0 * self.rungs[-1], peak)
+                spent += rung
+                break
+            spent += theta * rung
+        else:
+            spent += max(2.0 * self.rungs[-1], peak)
+        return theta * first + known * peak * HEADROOM + (1.0 - known) * spent
 
-    def retries(self, known: Known = UNKNOWN) -> float:
+    def retries(self) -> float:
         """How often a task is tried again, on average."""
-        tried, unknown, tells = 0.0, 1.0, known.first
-        for rung in self.rungs:
-            tried += unknown * self.share[bisect_left(self.amounts, rung)]
-            unknown *= 1.0 - tells
-            tells = known.again
-        return tried
+        return sum([self.share[bisect_left(self.amounts, rung)] for rung in self.rungs])
 
     def covered(self, amount: float) -> float:
         """The share of tasks that `amount` is enough for."""
@@ -120,11 +105,12 @@ class Ladder(NamedTuple):
 
 
 def cheapest_ladder(
-    points: Sequence[Point], *, theta: float = 1.0, price: float = 0.0, known: Known = UNKNOWN
+    points: Sequence[Point], *, theta: float = 1.0, price: float = 0.0, known: float = 0.0
 ) -> Ladder:
     """The cheapest ladder for tasks distributed as `points`, which rise in their peak.
 
-    `price` is in the unit of peak x time, per task retried.
+    `price` is in the unit of peak x time, per task retried; `known` is the share of tasks
+    whose peak is known after their first failure.
 
     >>> ladder = cheapest_ladder([(1.0, 1.0, 1.0)] * 9 + [(8.0, 1.0, 1.0)])
     >>> ladder.rungs, ladder.after(1.0)
@@ -151,13 +137,11 @@ def cheapest_ladder(
             rest = other
             front += 1
         following[index] = ends[front]
-        if known.first or known.again:
-            exact += amounts[index + 1] * (asked - above[index + 1])
-            saved = max(0.0, rest - HEADROOM * exact)
-            rest -= known.again * saved
-            costs[index] -= (known.first - known.again) * saved
         offset = rest + price * share[index] - early * amount * asked
         costs[index] += offset
+        if known:
+            exact += amounts[index + 1] * (asked - above[index + 1])
+            costs[index] -= known * max(0.0, rest - HEADROOM * exact)
         while last and (offset - offsets[-1]) * (slopes[-2] - slopes[-1]) <= (
             offsets[-1] - offsets[-2]
         ) * (slopes[-1] - amount):

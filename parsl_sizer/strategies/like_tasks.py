@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .evidence import Evidence
-from .ladder import UNKNOWN, Ladder
+from .ladder import Ladder
 from .views import ALWAYS_REFIT, RETRY_PRICE, Found, Samples, growth, priced_ladder, samples
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class LikeTasks:
         self._heights: list[float] = []
         self._residuals: Samples | None = None
         self._ladders: list[Ladder | None] = []
-        self._theta, self._known = 1.0, UNKNOWN
+        self._theta, self._known = 1.0, 0.0
         self.due_at = float(self.FEWEST)
 
     def refit(self, evidence: Evidence) -> None:

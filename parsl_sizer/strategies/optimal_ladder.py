@@ -145,8 +145,7 @@ class OptimalLadder(Predictor):
 
     def observe_stop(self, failure: Outcome) -> None:
         """A task was stopped for its memory: did that tell its peak?"""
-        task_id = failure.attempt.task.task_id
-        self._evidence.add_level(task_id, is_level=level_reached([failure]) is not None)
+        self._evidence.add_level(is_level=level_reached([failure]) is not None)
 
     def observe_failure(self, task: TaskInfo, allocated: float, wall_s: float) -> None:
         evidence = self._evidence

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from .evidence import TIME_FLOOR, Evidence, tail, with_bounds
-from .ladder import Known, Ladder, Point, cheapest_ladder
+from .ladder import Ladder, Point, cheapest_ladder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,13 +59,8 @@ def fit(points: Sequence[Point], evidence: Evidence, price: float) -> Ladder:
     return priced_ladder(points, price, evidence.theta, evidence.known)
 
 
-def priced_ladder(points: Sequence[Point], price: float, theta: float, known: Known) -> Ladder:
-    """`fit`, with what it needs of the evidence.
-
-    A task that has told its peak fails hardly again: for such tasks the price, which is there to
-    prevent many retries, is the less the earlier they fail.
-    """
-    price *= 1.0 - known.first * (1.0 - theta)
+def priced_ladder(points: Sequence[Point], price: float, theta: float, known: float) -> Ladder:
+    """`fit`, with what it needs of the evidence."""
     used = sum([peak * time for peak, time, _ in points])
     return cheapest_ladder(points, theta=theta, price=price * used, known=known)
 
@@ -101,7 +96,7 @@ class AllTasks:
     def refit(self, evidence: Evidence) -> None:
         points, theta, price = evidence.points(), evidence.theta, self._price
         ladder = fit(points, evidence, price)
-        while price < HIGHEST_PRICE and theta * ladder.retries(evidence.known) > MANY_RETRIES:
+        while price < HIGHEST_PRICE and theta * ladder.retries() > MANY_RETRIES:
             price = min(2.0 * price + 0.01, HIGHEST_PRICE)
             ladder = fit(points, evidence, price)
         self._fitted = ladder, 1.0

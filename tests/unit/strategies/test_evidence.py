@@ -156,17 +156,3 @@ def test_a_bound_above_all_points_changes_nothing() -> None:
 def test_a_bound_is_spread_by_counts_and_weighs_the_time_given() -> None:
     points = [(1.0, 5.0, 5.0), (2.0, 1.0, 1.0), (3.0, 1.0, 3.0)]
     assert with_bounds(points, [1.0], 8.0) == [(1.0, 5.0, 5.0), (2.0, 3.0, 1.25), (3.0, 7.0, 3.75)]
-
-
-def test_who_tells_its_peak_later_is_counted_for_itself() -> None:
-    evidence = Evidence()
-    for number in range(98):
-        evidence.add_level(number, is_level=True)
-        evidence.add_failure(number, 1e9, 1.0)
-    assert evidence.known == (0.98, 0.0)
-    for _ in range(8):  # one that never does
-        evidence.add_level(97, is_level=False)
-    assert evidence.known == (0.98, 0.0)
-    for _ in range(10):
-        evidence.add_level(97, is_level=True)
-    assert evidence.known == (0.98, 0.5)

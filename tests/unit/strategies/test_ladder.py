@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from parsl_sizer.strategies.ladder import HEADROOM, Known, Point, cheapest_ladder
-from parsl_sizer.strategies.views import priced_ladder
+from parsl_sizer.strategies.ladder import Point, cheapest_ladder
 
 
 def alike(*peaks: float) -> list[Point]:
@@ -87,26 +86,6 @@ def test_a_task_larger_than_the_ladder_costs_at_least_a_doubling() -> None:
     assert ladder.cost(2.0, theta=0.5) == 0.5 + 8.0
     assert ladder.cost(9.0, theta=0.5) == 0.5 + 4.0 + 16.0
     assert ladder.cost(100.0, theta=0.5) == 0.5 + 4.0 + 100.0
-
-
-def test_a_failure_that_tells_the_peak_is_the_last_one() -> None:
-    ladder = cheapest_ladder(alike(*[1.0] * 90, *[10.0] * 9, 100.0))
-    assert ladder.cost(50.0, theta=0.1, known=Known(1.0)) == pytest.approx(0.1 + 50.0 * HEADROOM)
-    at_second = 1.0 + 50.0 * HEADROOM
-    by_halves = 0.1 + 0.5 * 50.0 * HEADROOM + 0.5 * (0.5 * at_second + 0.5 * (1.0 + 100.0))
-    assert ladder.cost(50.0, theta=0.1, known=Known(0.5, 0.5)) == pytest.approx(by_halves)
-
-
-def test_where_failures_tell_peaks_early_ones_cost_little_beside() -> None:
-    points = alike(1.0, 1.0, 1.2, 1.3)
-    used, known = sum(peak for peak, _, _ in points), Known(1.0)
-    dear, cheap = (
-        cheapest_ladder(points, theta=0.1, price=price * used, known=known) for price in (0.4, 0.04)
-    )
-    assert dear.rungs[0] > cheap.rungs[0]
-    assert priced_ladder(points, 0.4, theta=0.1, known=known) == cheap
-    plain = cheapest_ladder(points, theta=0.1, price=0.4 * used)
-    assert priced_ladder(points, 0.4, theta=0.1, known=Known()) == plain
 
 
 def test_equal_peaks_are_one_candidate() -> None:
