@@ -13,7 +13,7 @@ import time
 from typing import Any
 
 PATIENCE_S = 10.0
-"""Answers that are not out after so long are left: somebody else may have to end first."""
+"""A call begins after so long all the same: what hangs then is not for it to wait for."""
 NAP_S = 0.0001
 
 
