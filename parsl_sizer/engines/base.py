@@ -84,6 +84,15 @@ class Engine(ABC):
         return False
 
     @property
+    def memory_to_grow_in(self) -> float | None:
+        """The memory of every node, where tasks may grow into what is free of it; else None.
+
+        That is where the inner executor packs, does not look at memory itself, and starts no
+        more on a node than it was sent.
+        """
+        return None
+
+    @property
     def slots(self) -> int:
         """How many tasks it runs on a node at once, if somebody has said so; else 0."""
         return 0

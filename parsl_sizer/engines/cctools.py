@@ -56,6 +56,14 @@ class CCTools(Engine):
         self._status: Status | None = None
         self._here: Sequence[Node] = ()
 
+    @property
+    def memory_to_grow_in(self) -> float | None:
+        """Which worker a task is given to is not known here, so they have to be alike."""
+        if Kind.MEMORY in self._stopped_for():
+            return None
+        memories = {node.capacity.memory for node in self._here}
+        return memories.pop() if len(memories) == 1 else None
+
     def nodes(self) -> Sequence[Node] | None:
         port = self._port()
         if port is None:

@@ -46,6 +46,7 @@ class Call:
     isolation: str
     given: Mapping[str, object]
     ledger: str
+    may_grow: bool = True
     packed: tuple[bytes, bytes, bytes] | None = None
 
     def pack(self) -> int:
@@ -93,13 +94,7 @@ class Call:
         """What the monitor is told about this attempt."""
         limits = {kind.value: amount for kind, amount in attempt.allocation.items()}
         task = attempt.task
-        claim: dict[str, object] | None = None
-        if engine.is_shared and not engine.packs:
-            amounts = {name: limits[name] for name in ("memory", "disk") if name in limits}
-            node = {kind.value: amount for kind, amount in (engine.node or {}).items()}
-            claim = {"ledger": self.ledger + engine.group, "capacity": node, "amounts": amounts}
-            if declined < ELSEWHERE:
-                claim["patience_s"] = PATIENCE_S
+        claim = self._claim(engine, attempt, limits, declined)
         order: dict[str, object] = {
             "limits": limits,
             "isolation": self.isolation,
@@ -124,6 +119,29 @@ class Call:
         if not engine.measures:
             order["shared_process"] = True
         return order
+
+    def _claim(
+        self, engine: Engine, attempt: Attempt, limits: Mapping[str, float], declined: int
+    ) -> dict[str, object] | None:
+        """What the attempt holds in the ledger of its node, if that keeps one."""
+        ledger = self.ledger + engine.group
+        if engine.is_shared and not engine.packs:
+            amounts = {name: limits[name] for name in ("memory", "disk") if name in limits}
+            node = {kind.value: amount for kind, amount in (engine.node or {}).items()}
+            claim: dict[str, object] = {"ledger": ledger, "capacity": node, "amounts": amounts}
+            if declined < ELSEWHERE:
+                claim["patience_s"] = PATIENCE_S
+            return claim
+        memory = engine.memory_to_grow_in if self.may_grow and "memory" in limits else None
+        if memory is None:
+            return None
+        return {
+            "ledger": ledger,
+            "of_worker": True,
+            "capacity": {"memory": memory},
+            "amounts": {"memory": limits["memory"]},
+            "may_grow": OptOut.FIXED not in attempt.task.opt_outs,
+        }
 
 
 def _told(cores: float) -> dict[str, str]:

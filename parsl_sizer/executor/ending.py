@@ -20,7 +20,17 @@ from parsl.app.errors import BashExitFailure, RemoteExceptionWrapper
 from parsl.serialize import deserialize
 
 from parsl_sizer.engines import Engine, Verdict
-from parsl_sizer.model import Amounts, Attempt, Ending, Kind, Outcome, SizerError, Usage, can_be
+from parsl_sizer.model import (
+    Amounts,
+    Attempt,
+    Ending,
+    Kind,
+    Outcome,
+    SizerError,
+    Usage,
+    can_be,
+    format_amount,
+)
 from parsl_sizer.model.possible import LONGEST_S, MOST
 from parsl_sizer.monitor.wire import opened
 
@@ -102,9 +112,32 @@ def read(
     if report["ending"] in DECLINED:
         return _declined(attempt, report, now)
     usage, rejected = _usage(report, _since(attempt, now))
+    if "grown" in report:
+        attempt = _grown(attempt, report["grown"])
     answer = _of_report(report, attempt, usage, now, recogniser)
     answer.report, answer.rejected = report, rejected
     return answer
+
+
+class Grown(NamedTuple):
+    """Why an attempt had more than it was given."""
+
+    given: float
+    reason: object
+
+    def __str__(self) -> str:
+        given = format_amount(Kind.MEMORY, self.given)
+        return f"{self.reason}; it needed more than {given}, and its node had room"
+
+
+def _grown(attempt: Attempt, said: object) -> Attempt:
+    """The attempt with the memory that it held at its end."""
+    amount = said.get("memory") if isinstance(said, Mapping) else None
+    given = attempt.allocation.get(Kind.MEMORY)
+    if given is None or not can_be(amount, MOST[Kind.MEMORY]) or amount <= given:
+        return attempt
+    allocation = {**attempt.allocation, Kind.MEMORY: float(amount)}
+    return attempt._replace(allocation=allocation, why=Grown(given, attempt.why))
 
 
 def _declined(attempt: Attempt, report: Mapping[str, Any] | None, now: float) -> Answer:

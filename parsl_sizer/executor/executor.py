@@ -111,6 +111,10 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         ``"asa-naive"``, ``"per-stage"``, ``"big-job"``. See the guide to blocks.
     labels
         Anything to remember every task of this run by.
+    grow
+        Whether a task that needs more memory than it was given may have what is free on its
+        node, instead of being stopped and tried again. With Work Queue and TaskVine, if all
+        their workers have as much memory; elsewhere it makes no difference.
     lost_retries
         How often a task is run again whose worker or node was lost.
     on_exhausted
@@ -148,6 +152,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         placement: str = "any",
         scaling: str | Scaling = arguments.PARSLS,
         labels: Mapping[str, object] | None = None,
+        grow: bool = True,
         lost_retries: int = 2,
         on_exhausted: str | OnExhausted = "raise",
         report: bool = True,
@@ -167,6 +172,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self.scaling = scaling
         self._policy = arguments.scaling(scaling, self.inner)
         self.labels = labels
+        self.grow = grow
         self.lost_retries = lost_retries
         self.on_exhausted = arguments.on_exhausted(on_exhausted)
         self.report = report
@@ -283,7 +289,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         if instead:
             kwargs.update(instead)
         isolation = self._isolation_of(hints.isolation or self.isolation)
-        call = Call(func, args, kwargs, isolation, given, self._ledger)
+        call = Call(func, args, kwargs, isolation, given, self._ledger, self.grow)
         packs = self._engine.takes_bytes and isolation != "fork"
         size = call.pack() if packs else 0
         job = Job(task, call, SizedFuture(task.task_id), recogniser=recogniser, tag=tag)

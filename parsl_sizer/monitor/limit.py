@@ -25,6 +25,10 @@ class Limit:
         self.last_below = began
         self.first_above: float | None = None
 
+    def raise_to(self, amount: float, now: float) -> None:
+        """Allow more from now on."""
+        self.amount, self.last_below, self.first_above = amount, now, None
+
     def is_broken_by(self, use: float, now: float) -> bool:
         """Take note of a sample."""
         if use <= self.amount:

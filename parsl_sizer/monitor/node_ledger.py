@@ -2,7 +2,9 @@
 
 The claims are a table in a file, and each is also a file that its process holds locked: a
 claim dies with its process, however that ends. Looking and claiming happen under one lock,
-so that nothing is ever promised twice.
+so that nothing is ever promised twice. Who holds a claim may be given more of what is free.
+
+Where an engine packs tasks itself, each of its workers is a node.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from . import probe
 from .node import facts
 
 Amounts = dict[str, float]
@@ -34,45 +37,89 @@ LONG_S = 2.0
 TOLERANCE = 1e-9
 """Sums of floats are not exact: what is over by less fits."""
 OLD_S = 86_400.0
+WORKERS = ("work_queue_worker", "vine_worker")
+"""Programs that pack tasks themselves; a host may have several."""
+
+
+class Held:
+    """What a call holds on its node; without a `claim` nothing is counted there."""
+
+    def __init__(
+        self, claim: Claim | None = None, waited_s: float = 0.0, *, may_grow: bool = False
+    ) -> None:
+        self.claim = claim
+        self.waited_s = waited_s
+        """How long there was no room for it."""
+        self._may_grow = may_grow
+
+    def grows_to(self, kind: str, amount: float) -> bool:
+        """Have so much instead, if that is allowed and there is room for it now."""
+        if self.claim is None or not self._may_grow:
+            return False
+        with contextlib.suppress(OSError):
+            return self.claim.grows_to(kind, amount)
+        return False
+
+
+UNCLAIMED = Held()
 
 
 @contextlib.contextmanager
-def claimed(claim: dict[str, Any] | None) -> Iterator[float]:
-    """Hold a claim on this node; gives the seconds that it had to be waited for.
+def claimed(claim: dict[str, Any] | None) -> Iterator[Held]:
+    """Hold a claim on this node, which may have to be waited for.
 
-    Raises `Full` if it would have to be waited for longer than the claim says.
+    Raises `Full` if that takes longer than the claim says.
     Where no ledger can be kept (no folder that can be written to) the task runs all the same.
     """
     began = time.monotonic()
-    held: Claim | None = None
+    made: Claim | None = None
     if claim:
         with contextlib.suppress(OSError):
             # Of disk, what is free has what tasks wrote taken off already.
             capacity = {name: amount for name, amount in facts().items() if name != "disk"}
             capacity.update(claim["capacity"])
-            ledger = Ledger(folder(str(claim["ledger"])))
-            held = ledger.wait(capacity, claim["amounts"], claim.get("patience_s", math.inf))
+            place = folder_of_worker if claim.get("of_worker") else folder
+            ledger = Ledger(place(str(claim["ledger"])))
+            made = ledger.wait(capacity, claim["amounts"], claim.get("patience_s", math.inf))
+    waited_s = time.monotonic() - began if claim else 0.0
     try:
-        yield time.monotonic() - began if claim else 0.0
+        yield Held(made, waited_s, may_grow=bool(claim and claim.get("may_grow")))
     finally:
-        if held is not None:
-            held.release()
+        if made is not None:
+            made.release()
 
 
 @lru_cache(maxsize=8)
 def folder(name: str) -> Path:
     """Where the claims of one ledger on this host are: a place that nobody else can write to."""
-    safe = "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
-    user, host = os.getuid(), socket.gethostname()
-    above = Path(tempfile.gettempdir(), f"parsl_sizer-ledger-{user}-{host}")
-    with contextlib.suppress(FileExistsError):
-        above.mkdir(mode=0o700)
-    found = above.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != user or found.st_mode & 0o077:
-        raise PermissionError(f"{above} is not a folder of ours alone")
-    path = above / safe
+    host = socket.gethostname()
+    above = _ours(Path(tempfile.gettempdir(), f"parsl_sizer-ledger-{os.getuid()}-{host}"))
+    path = above / _safe(name)
     path.mkdir(mode=0o700, exist_ok=True)
     _sweep(above)
+    return path
+
+
+def folder_of_worker(name: str) -> Path:
+    """Where the claims on one worker are: in its own folder, which goes when it goes."""
+    worker = probe.ancestor(WORKERS)
+    if worker is None:
+        raise FileNotFoundError("this process does not come out of a worker that is known")
+    home = Path(f"/proc/{worker[0]}/cwd").readlink()
+    return _ours(home / f"parsl_sizer-ledger-{_safe(name)}")
+
+
+def _safe(name: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in "-_" else "_" for letter in name)
+
+
+def _ours(path: Path) -> Path:
+    """The folder, made if need be, if nobody else can write to it."""
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermissionError(f"{path} is not a folder of ours alone")
     return path
 
 
@@ -91,8 +138,9 @@ class Full(Exception):
 class Claim:
     """A place in a ledger, wanted or held, for as long as its process lives."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, capacity: Amounts) -> None:
         self._ledger = ledger
+        self._capacity = capacity
         self.name = f"claim-{os.getpid()}-{os.urandom(6).hex()}"
         self.path = ledger.path / self.name
         # It is locked before it can be seen: what is seen unlocked is a dead one's.
@@ -101,6 +149,19 @@ class Claim:
         self._descriptor = os.open(new, flags, 0o600)
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         new.rename(self.path)
+
+    def grows_to(self, kind: str, amount: float) -> bool:
+        """Hold so much of a kind instead, if there is room for that now.
+
+        Who waits for a place is not asked: what runs would have to be stopped.
+        """
+        for is_last_try in (False, True):
+            with self._ledger.changing() as table:
+                if table.grows_to(self.name, self._capacity, kind, amount):
+                    return True
+            if not is_last_try:
+                self._ledger.bury()
+        return False
 
     def release(self) -> None:
         """Give the place back. What cannot be written is taken back with the lock's end."""
@@ -126,12 +187,22 @@ class Table:
         """Whether a claim fits beside those that are held; one that never fits is let in alone."""
         if self.next not in (None, name):
             return False
-        if not self.held:
-            return True
+        return not self.held or self._fits(name, capacity, amounts)
+
+    def grows_to(self, name: str, capacity: Amounts, kind: str, amount: float) -> bool:
+        """Have a claim that is held hold so much of a kind, if that fits beside the others."""
+        if name not in self.held or not self._fits(name, capacity, {kind: amount}):
+            return False
+        self.held[name] = {**self.held[name], kind: amount}
+        return True
+
+    def _fits(self, name: str, capacity: Amounts, amounts: Amounts) -> bool:
+        """Whether there is so much that nobody else holds."""
         for kind, amount in amounts.items():
             most = capacity.get(kind)
             if most is not None and amount > 0:
-                taken = sum(claim.get(kind, 0.0) for claim in self.held.values())
+                others = (held for holder, held in self.held.items() if holder != name)
+                taken = sum(held.get(kind, 0.0) for held in others)
                 if taken + amount > most * (1 + TOLERANCE):
                     return False
         return True
@@ -156,7 +227,7 @@ class Ledger:
 
     def wait(self, capacity: Amounts, amounts: Amounts, patience_s: float = math.inf) -> Claim:
         """Claim as soon as there is room; raises `Full` if there is none for too long."""
-        claim = Claim(self)
+        claim = Claim(self, capacity)
         try:
             began, looked = time.monotonic(), -math.inf
             pause_s = SHORTEST_S
@@ -164,7 +235,7 @@ class Ledger:
                 now = time.monotonic()
                 if now - looked > DEAD_EVERY_S:
                     looked = now
-                    self._bury()
+                    self.bury()
                 if now - began > patience_s:
                     raise Full
                 if now - began > LONG_S:
@@ -192,7 +263,7 @@ class Ledger:
             with self.changing() as table:
                 table.next = table.next or claim.name
 
-    def _bury(self) -> None:
+    def bury(self) -> None:
         """Take back what the dead have claimed."""
         if self.table().names() - self.living():
             with self.changing() as table:

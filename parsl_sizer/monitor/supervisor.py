@@ -13,6 +13,7 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from . import call, cgroup, node_ledger, outgoing, report, wire
 from .inline import run_packed_inline
 from .keeper import Keeper
 from .node import can_be_supervised
+from .node_ledger import UNCLAIMED, Held
 from .sandbox import Sandbox, used, working_folder
 from .watch import Watch, patron
 
@@ -104,12 +106,12 @@ class Supervisor:
             self._group.remove()
 
     def run(
-        self, order: dict[str, Any], buffer: bytes, isolation: str, waited_s: float
+        self, order: dict[str, Any], buffer: bytes, isolation: str, held: Held
     ) -> dict[str, Any]:
         """Run one call in the runner that was prepared, and report."""
         sock = self._sock
         assert sock is not None, "a supervisor has to be prepared"
-        made = report.blank(isolation, self._layers, waited_s)
+        made = report.blank(isolation, self._layers, held.waited_s)
         made["base"] = self.fresh
         folder = working_folder() if self._sandbox is None else self._sandbox.path
         outside: str | None = None
@@ -122,6 +124,7 @@ class Supervisor:
             fresh=self.fresh,
             folder=folder,
             patron=self._patron,
+            grow=partial(self._grows_to, held),
         )
         is_sent = self._send(sock, order, outside, buffer)
         verdict = watch.wait(self._poll, self._note_kills) if is_sent else "died"
@@ -154,12 +157,23 @@ class Supervisor:
             raise
         return self
 
+    def _grows_to(self, held: Held, amount: float) -> bool:
+        """Let the call that is running have so much memory, if its node has."""
+        if not held.grows_to("memory", amount):
+            return False
+        self._stop_at(amount)
+        return True
+
+    def _stop_at(self, limit: float | None) -> None:
+        """Have the kernel stop the runner well above a limit."""
+        if self._group is not None:
+            most = None if limit is None else int(limit * BACKSTOP_FACTOR + BACKSTOP_MORE)
+            self._group.limit(most)
+
     def _prepare(self, order: dict[str, Any]) -> None:
         """Have a runner that the task is not charged more for than it should, and limit it."""
         limit = (order.get("limits") or {}).get("memory") if order.get("enforce") else None
-        if self._group is not None:
-            backstop = None if limit is None else int(limit * BACKSTOP_FACTOR + BACKSTOP_MORE)
-            self._group.limit(backstop)
+        self._stop_at(limit)
         if self._sock is not None:
             held = self._await_ready(self._sock) if self._held is None else self._held
             kept, self._keeps = self._keeps, bool(order.get("keep_caches"))
@@ -226,18 +240,18 @@ def run_packed(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
     if order.get("isolation") == "inline" or not can_be_supervised():
         return run_packed_inline(order, buffer)
     if not order.get("claim"):
-        return _run(order, buffer, 0.0)
-    with node_ledger.claimed(order["claim"]) as waited_s:
-        return _run(order, buffer, waited_s)
+        return _run(order, buffer, UNCLAIMED)
+    with node_ledger.claimed(order["claim"]) as held:
+        return _run(order, buffer, held)
 
 
-def _run(order: dict[str, Any], buffer: bytes, waited_s: float) -> dict[str, Any]:
+def _run(order: dict[str, Any], buffer: bytes, held: Held) -> dict[str, Any]:
     try:
         supervisor = _take(order, len(buffer)).prepared(order)
     except OSError:  # no process, no descriptor left: better unprotected than not at all
         return run_packed_inline({**order, "claim": None}, buffer)
     try:
-        made = supervisor.run(order, buffer, "runner", waited_s)
+        made = supervisor.run(order, buffer, "runner", held)
     except BaseException:
         supervisor.close()
         raise

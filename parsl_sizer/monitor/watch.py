@@ -1,4 +1,7 @@
-"""One call, looked at until it answers, breaks a limit or dies."""
+"""One call, looked at until it answers, breaks a limit or dies.
+
+A limit of memory is raised instead of broken where the call may `grow`.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from typing import Any
 
 from . import probe, report, sandbox
 from .limit import Limit
+from .node_ledger import WORKERS
 from .sampler import Sampler, peak_of
 
 FIRST_S, SECOND_S, LONGEST_S = 0.010, 0.020, 0.050
@@ -18,7 +22,10 @@ SLOWER = 1.2
 SHARE = 0.03
 """At most this share of the time goes into looking, except while a limit is exceeded."""
 DISK_EVERY_S, DISK_SHARE = 0.05, 0.02
-PATRONS = ("work_queue_worker", "vine_worker")
+GROWTH = 1.05
+"""A call that may grow is given so many times what it uses..."""
+LEAST_GROWTH = 1.01
+"""...or so many times, if that is all there is room for: it would be asked about at once again."""
 PATRON_EVERY_S = 1.0
 
 
@@ -31,7 +38,7 @@ def patron() -> tuple[int, probe.Stat] | None:
     if "PARSL_WORKER_POOL_ID" in os.environ:
         found = probe.stat(os.getppid())
         return None if found is None else (os.getppid(), found)
-    return probe.ancestor(PATRONS)
+    return probe.ancestor(WORKERS)
 
 
 class Watch:
@@ -46,8 +53,11 @@ class Watch:
         fresh: int,
         folder: str | None,
         patron: tuple[int, probe.Stat] | None,
+        grow: Callable[[float], bool],
     ) -> None:
         self.broken: list[str] = []
+        self._grow = grow
+        self._grown: float | None = None
         self._began = perf_counter()
         self._order = order
         self._pid, self._twin, self._fresh = pid, twin, fresh
@@ -105,8 +115,24 @@ class Watch:
         limit = self._limits.get(kind)
         if limit is None or not limit.is_broken_by(use, perf_counter()):
             return
-        if kind == "disk" or (self._sampler and self._sampler.verify() > limit.amount):
+        if kind == "disk":
             self.broken.append(kind)
+        elif self._sampler is not None:
+            use = self._sampler.verify()
+            if use > limit.amount and not self._grows_with(use, limit):
+                self.broken.append(kind)
+
+    def _grows_with(self, use: int, limit: Limit) -> bool:
+        """Have the call hold a little more memory than it uses, if there is room for that."""
+        for growth in (GROWTH, LEAST_GROWTH):
+            amount = growth * use
+            if self._grow(amount):
+                self._grown = amount
+                limit.raise_to(amount, perf_counter())
+                if self._sampler is not None:
+                    self._sampler.limit = amount
+                return True
+        return False
 
     def _look_at_disk(self, now: float) -> None:
         if self._folder is None or now < self._next_disk:
@@ -139,6 +165,8 @@ class Watch:
         self._fill_course(made)
 
     def _fill_course(self, made: dict[str, Any]) -> None:
+        if self._grown is not None:
+            made["grown"] = {"memory": self._grown}
         if self._sampler is not None:
             made["series"] = self._sampler.series.points
         report.fill_cores(made, self._sampler.cores.peak if self._sampler else None)

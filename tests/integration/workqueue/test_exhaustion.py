@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 import sizer_tasks as tasks
 from parsl import File
+from sizer_runs import wait_until
 from sizer_workers import LARGE, SMALL, Size, workqueue
 
 from parsl_sizer import Kind, ResourcesExhausted, SizedExecutor, sizing_of
 from parsl_sizer.model import Ending
+from parsl_sizer.monitor.node_ledger import Ledger
 
 LIMIT_S = 100
 
@@ -30,6 +32,53 @@ def test_a_task_that_needs_more_memory_is_stopped_and_has_more(tmp_path: Path) -
         assert others[-1].ending is Ending.DONE
         assert others[-1].allocation[Kind.MEMORY] > 600e6
         assert others[-1].allocation[Kind.CORES] == first.allocation[Kind.CORES]
+
+
+def test_a_task_that_needs_more_memory_grows_where_its_worker_has_room(tmp_path: Path) -> None:
+    with workqueue(tmp_path, Size(4, 2000, 4000), wrap=sized):
+        future = tasks.hold(600, 3, parsl_resource_specification={"memory": 200})
+        fixed = tasks.hold(
+            60, 3, parsl_resource_specification={"memory": 20, "fixed": True, "category": "fixed"}
+        )
+        assert future.result(LIMIT_S) == 600
+        [only] = sizing_of(future).attempts
+        assert only.ending is Ending.DONE
+        assert 600e6 < only.allocation[Kind.MEMORY] < 2000e6
+        assert "needed more than 200 MB" in only.why
+        with pytest.raises(ResourcesExhausted):
+            fixed.result(LIMIT_S)
+
+
+def test_as_many_grow_as_there_is_room_for_and_the_others_wait(tmp_path: Path) -> None:
+    """Three of 300 MB fit into 1000 MB; what they were given would let ten begin."""
+    until, sums = tmp_path / "until", []
+    with workqueue(tmp_path, Size(10, 1000, 4000), wrap=sized) as cluster:
+        hints = {"memory": 100, "disk": 10, "category": "growing"}
+        futures = [
+            tasks.hold_until(str(until), 300, parsl_resource_specification=hints) for _ in range(5)
+        ]
+
+        def three_have_grown() -> bool:
+            for folder in cluster.crew.workers[0].folder.rglob("parsl_sizer-ledger-*"):
+                held = [claim["memory"] for claim in Ledger(folder).table().held.values()]
+                sums.append(sum(held))
+                return sum(amount > 300e6 for amount in held) == 3
+            return False
+
+        wait_until(three_have_grown, "three tasks that have grown")
+        until.touch()
+        assert [future.result(LIMIT_S) for future in futures] == [300] * 5
+    assert max(sums) <= 1000e6
+
+
+def test_without_growth_a_task_is_stopped_although_there_is_room(tmp_path: Path) -> None:
+    def strict(inner: object) -> SizedExecutor:
+        return SizedExecutor(inner, grow=False, report=False)
+
+    with workqueue(tmp_path, Size(4, 2000, 4000), wrap=strict):
+        future = tasks.hold(600, 3, parsl_resource_specification={"memory": 200})
+        assert future.result(LIMIT_S) == 600
+        assert sizing_of(future).attempts[0].ending is Ending.EXHAUSTED
 
 
 def test_a_task_that_is_too_large_for_every_worker_tells_all_its_attempts(tmp_path: Path) -> None:

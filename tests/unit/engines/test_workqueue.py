@@ -263,3 +263,10 @@ def test_a_question_that_nobody_answered_ends_with_the_engine(
     made.cycle = made  # type: ignore[attr-defined]  # as in a program: freed by the collector
     del made
     gc.collect()  # a socket left open would be a warning, and here an error
+
+
+def test_tasks_grow_where_all_workers_have_as_much_memory() -> None:
+    assert engine(None, LARGE, LARGE).memory_to_grow_in == LARGE.memory
+    assert engine(None, LARGE, SMALL).memory_to_grow_in is None
+    assert engine().memory_to_grow_in is None
+    assert engine(None, LARGE, autolabel=True).memory_to_grow_in is None

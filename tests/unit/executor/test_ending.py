@@ -320,3 +320,30 @@ def test_no_node_is_known_by_nonsense(poison: dict[str, Any]) -> None:
     engine.node, engine._facts, engine._hosts, engine._latest = None, {}, {}, None
     engine.seen(report(node={"memory": 5.0}) | poison)
     assert all(0 <= amount <= 1e18 for node in engine._facts.values() for amount in node.values())
+
+
+def test_an_attempt_that_grew_had_what_it_held_at_its_end() -> None:
+    outcome = read(report(memory=1900.0, grown={"memory": 2000.0})).outcome
+    assert outcome.ending is DONE
+    assert outcome.attempt.allocation == {MEMORY: 2000.0, Kind.DISK: 500.0}
+    assert not outcome.overran
+    assert "it needed more than" in str(outcome.attempt.why)
+    stopped = read(report("stopped", 2100.0, exhausted=["memory"], grown={"memory": 2000.0}))
+    assert stopped.outcome.ending is EXHAUSTED
+    assert stopped.outcome.attempt.allocation[MEMORY] == 2000.0
+
+
+@pytest.mark.parametrize(
+    "grown",
+    [
+        *(None, 7, [], {}, {"disk": 9e9}),
+        *({"memory": amount} for amount in (math.nan, -1.0, 1e300, "all", None, 999.0)),
+    ],
+)
+def test_growth_that_cannot_be_is_not_believed(grown: object) -> None:
+    assert read(report(grown=grown)).outcome.attempt == LIMITED
+
+
+def test_what_was_not_limited_has_not_grown() -> None:
+    given = attempt(cores=1.0)
+    assert read(report(grown={"memory": 2000.0}), given=given).outcome.attempt == given

@@ -219,6 +219,67 @@ def test_without_a_folder_calls_run_all_the_same(
     assert run(os.getpid, claim=claim)["ending"] == "returned"
 
 
+def test_a_claim_grows_into_what_is_free(ledger: Ledger) -> None:
+    claim = ledger.wait({"memory": 10}, {"memory": 2})
+    other = ledger.wait({"memory": 10}, {"memory": 5})
+    assert claim.grows_to("memory", 5)
+    assert not claim.grows_to("memory", 6)
+    assert sorted(held["memory"] for held in ledger.table().held.values()) == [5, 5]
+    with pytest.raises(Full):
+        ledger.wait({"memory": 10}, {"memory": 1}, patience_s=0.0)
+    other.release()
+    assert claim.grows_to("memory", 10)
+    claim.release()
+    assert not claim.grows_to("memory", 1)
+    assert ledger.table().held == {}
+
+
+def test_what_runs_grows_before_others_begin(
+    ledger: Ledger, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_ledger, "LONG_S", 0.0)
+    claim = ledger.wait({"memory": 10}, {"memory": 5})
+    found = waiting(ledger, {"memory": 10}, {"memory": 6})
+    eventually(lambda: ledger.table().next)
+    assert claim.grows_to("memory", 8)
+    assert found == []
+    claim.release()
+    eventually(lambda: found)[0].release()
+
+
+def test_a_claim_grows_into_what_the_dead_held(ledger: Ledger, eventually: Eventually) -> None:
+    pid = os.fork()
+    if pid == 0:
+        Ledger(ledger.path).wait({"memory": 10}, {"memory": 5})
+        time.sleep(1000)
+    eventually(lambda: ledger.table().held)
+    claim = ledger.wait({"memory": 10}, {"memory": 5})
+    assert not claim.grows_to("memory", 6)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert claim.grows_to("memory", 10)
+    claim.release()
+
+
+@pytest.mark.parametrize("may_grow", [True, False])
+def test_who_may_not_grow_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, may_grow: bool
+) -> None:
+    monkeypatch.setattr(node_ledger, "folder", lambda name: tmp_path)
+    claim = {"ledger": "run", "capacity": {"memory": 10}, "amounts": {"memory": 1}}
+    with node_ledger.claimed({**claim, "may_grow": may_grow}) as held:
+        assert held.grows_to("memory", 2) == may_grow
+        assert held.grows_to("memory", 11) is False
+    assert node_ledger.UNCLAIMED.grows_to("memory", 0) is False
+
+
+def test_outside_of_a_worker_there_is_nothing_to_grow_in(tmp_path: Path) -> None:
+    claim = {"ledger": "run", "capacity": {"memory": 10}, "amounts": {"memory": 1}}
+    with node_ledger.claimed({**claim, "of_worker": True, "may_grow": True}) as held:
+        assert held.claim is None
+        assert not held.grows_to("memory", 2)
+
+
 def test_an_empty_table_has_room_for_anything() -> None:
     assert Table("").has_room("one", {"memory": 1}, {"memory": 2})
 

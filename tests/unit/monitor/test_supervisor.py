@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,52 @@ def test_a_breach_of_memory_is_stopped(run: Run, supervised: str) -> None:
     assert report["peak"]["memory"] == pytest.approx(150 * MB, rel=0.02, abs=5 * MB)
     assert report["wall_s"] < 500
     assert run(pid, isolation=supervised)["result"] != before
+
+
+def room(capacity: float, *, may_grow: bool = True) -> dict[str, object]:
+    """A claim of 50 MB on a node that has so much."""
+    amounts = {"memory": 50 * MB}
+    return {
+        "ledger": uuid.uuid4().hex,
+        "capacity": {"memory": capacity},
+        "amounts": amounts,
+        "may_grow": may_grow,
+    }
+
+
+def test_a_call_that_needs_more_grows_where_its_node_has_room(run: Run, supervised: str) -> None:
+    report = run(
+        hold, 150 * MB, 1.0, isolation=supervised, limits={"memory": 50 * MB}, claim=room(200 * MB)
+    )
+    assert report["ending"] == "returned"
+    assert report["exhausted"] == []
+    assert 150 * MB <= report["grown"]["memory"] <= 1.2 * 150 * MB
+    assert "grown" not in run(pid, isolation=supervised, limits={"memory": 50 * MB})
+
+
+@pytest.mark.parametrize("claim", [room(140 * MB), room(200 * MB, may_grow=False), None])
+def test_a_call_that_may_not_grow_that_much_is_stopped(
+    run: Run, supervised: str, claim: dict[str, object] | None
+) -> None:
+    limits = {"memory": 50 * MB}
+    report = run(hold, 150 * MB, 1000, isolation=supervised, limits=limits, claim=claim)
+    assert (report["ending"], report["exhausted"]) == ("stopped", ["memory"])
+    grown = report.get("grown", {"memory": 50 * MB})["memory"]
+    assert grown <= (140 * MB if claim and claim["may_grow"] else 50 * MB)
+
+
+def test_a_call_grows_with_what_it_uses(run: Run, supervised: str) -> None:
+    def climb() -> int:
+        kept = []
+        for _ in range(6):
+            kept.append(b"x" * 25 * MB)
+            time.sleep(0.4)
+        return len(kept)
+
+    report = run(climb, isolation=supervised, limits={"memory": 50 * MB}, claim=room(110 * MB))
+    assert report["ending"] == "stopped"
+    assert 100 * MB <= report["grown"]["memory"] <= 110 * MB
+    assert report["peak"]["memory"] == pytest.approx(125 * MB, rel=0.05)
 
 
 def test_a_breach_of_disk_is_stopped(run: Run, supervised: str) -> None:
