@@ -42,6 +42,15 @@ class Verdict(NamedTuple):
     node_lost: bool = False
 
 
+class Growing(NamedTuple):
+    """Where each worker has a ledger of what its tasks hold: they may have what nobody holds."""
+
+    memory: float | None
+    """What each worker has; None if they differ, so that nothing grows."""
+    patience_s: float
+    """How long a task waits at a worker that is full, before it is sent elsewhere."""
+
+
 class Engine(ABC):
     """One dialect: an inner executor's specifications, errors and nodes.
 
@@ -84,12 +93,8 @@ class Engine(ABC):
         return False
 
     @property
-    def memory_to_grow_in(self) -> float | None:
-        """The memory of every node, where tasks may grow into what is free of it; else None.
-
-        That is where the inner executor packs, does not look at memory itself, and starts no
-        more on a node than it was sent.
-        """
+    def growing(self) -> Growing | None:
+        """How tasks grow there; None if they cannot, and nodes need not know what they hold."""
         return None
 
     @property

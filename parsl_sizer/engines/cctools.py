@@ -20,11 +20,16 @@ from parsl.executors.errors import ExecutorError
 
 from parsl_sizer.model import MB, Amounts, Ending, Kind, Node, Resources, is_bytes
 
-from .base import Engine, Verdict
+from .base import Engine, Growing, Verdict
 from .cctools_status import Status
 
 KNOCK_S = 1.0
 """A task that lasts so long keeps the manager awake for as long as it takes to ask it."""
+
+ALIKE = 1.05
+"""Workers on equal hosts that say themselves what they have differ by some MB."""
+ELSEWHERE_S = 30.0
+"""To send a task that waits to another worker costs the start of a Python."""
 
 MORE_THAN_REQUESTED = "more resources than requested"
 ENDINGS: Mapping[str, Verdict] = {
@@ -57,12 +62,14 @@ class CCTools(Engine):
         self._here: Sequence[Node] = ()
 
     @property
-    def memory_to_grow_in(self) -> float | None:
+    def growing(self) -> Growing | None:
         """Which worker a task is given to is not known here, so they have to be alike."""
-        if Kind.MEMORY in self._stopped_for():
+        if Kind.MEMORY in self._stopped_for():  # it stops what grows
             return None
-        memories = {node.capacity.memory for node in self._here}
-        return memories.pop() if len(memories) == 1 else None
+        memories = [node.capacity.memory for node in self._here]
+        least, most = min(memories, default=0.0), max(memories, default=0.0)
+        are_alike = 0.0 < most <= ALIKE * least
+        return Growing(least if are_alike else None, ELSEWHERE_S if len(memories) > 1 else math.inf)
 
     def nodes(self) -> Sequence[Node] | None:
         port = self._port()

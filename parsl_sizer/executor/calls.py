@@ -7,6 +7,7 @@ where Work Queue and TaskVine look for them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -46,7 +47,7 @@ class Call:
     isolation: str
     given: Mapping[str, object]
     ledger: str
-    may_grow: bool = True
+    grows: bool = True
     packed: tuple[bytes, bytes, bytes] | None = None
 
     def pack(self) -> int:
@@ -132,16 +133,19 @@ class Call:
             if declined < ELSEWHERE:
                 claim["patience_s"] = PATIENCE_S
             return claim
-        memory = engine.memory_to_grow_in if self.may_grow and "memory" in limits else None
-        if memory is None:
+        growing = engine.growing if self.grows and "memory" in limits else None
+        if growing is None:
             return None
-        return {
-            "ledger": ledger,
-            "of_worker": True,
-            "capacity": {"memory": memory},
-            "amounts": {"memory": limits["memory"]},
-            "may_grow": OptOut.FIXED not in attempt.task.opt_outs,
-        }
+        # Also what does not grow is counted: others must not grow into it.
+        claim = {"ledger": ledger, "of_worker": True, "amounts": {"memory": limits["memory"]}}
+        claim["capacity"] = {} if growing.memory is None else {"memory": growing.memory}
+        if not attempt.enforced:
+            claim["growth"] = "any"
+        elif growing.memory is not None and OptOut.FIXED not in attempt.task.opt_outs:
+            claim["growth"] = "fitting"
+        if growing.patience_s < math.inf and declined < ELSEWHERE:
+            claim["patience_s"] = growing.patience_s
+        return claim
 
 
 def _told(cores: float) -> dict[str, str]:

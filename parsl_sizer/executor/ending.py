@@ -113,7 +113,8 @@ def read(
         return _declined(attempt, report, now)
     usage, rejected = _usage(report, _since(attempt, now))
     if "grown" in report:
-        attempt = _grown(attempt, report["grown"])
+        grown = _grown(attempt, report["grown"], engine)
+        attempt, rejected = grown or attempt, rejected or grown is None
     answer = _of_report(report, attempt, usage, now, recogniser)
     answer.report, answer.rejected = report, rejected
     return answer
@@ -130,14 +131,18 @@ class Grown(NamedTuple):
         return f"{self.reason}; it needed more than {given}, and its node had room"
 
 
-def _grown(attempt: Attempt, said: object) -> Attempt:
-    """The attempt with the memory that it held at its end."""
+def _grown(attempt: Attempt, said: object, engine: Engine) -> Attempt | None:
+    """The attempt with the memory that it held at its end; None if that cannot be."""
     amount = said.get("memory") if isinstance(said, Mapping) else None
     given = attempt.allocation.get(Kind.MEMORY)
-    if given is None or not can_be(amount, MOST[Kind.MEMORY]) or amount <= given:
-        return attempt
-    allocation = {**attempt.allocation, Kind.MEMORY: float(amount)}
-    return attempt._replace(allocation=allocation, why=Grown(given, attempt.why))
+    most = engine.growing.memory if engine.growing is not None else None
+    if given is None or most is None or not can_be(amount, most) or amount < given:
+        return None
+    return attempt._replace(
+        allocation={**attempt.allocation, Kind.MEMORY: float(amount)},
+        why=Grown(given, attempt.why),
+        grown_from=given,
+    )
 
 
 def _declined(attempt: Attempt, report: Mapping[str, Any] | None, now: float) -> Answer:
@@ -213,7 +218,9 @@ def _of_error(
 def _died(report: Mapping[str, Any], attempt: Attempt, usage: Usage, now: float) -> Answer:
     signal, code = report.get("signal"), report.get("exit_code")
     verdict = Verdict(Ending.LOST)
-    if signal == SIGKILL and _near(attempt, usage, NEAR_AT_KILL, unknown=False):
+    # What grows is always near its limit, and was killed by somebody else than us.
+    is_near = attempt.grown_from is None and _near(attempt, usage, NEAR_AT_KILL, unknown=False)
+    if signal == SIGKILL and is_near:
         verdict = Verdict(Ending.EXHAUSTED, frozenset({Kind.MEMORY}))
     how = f"was killed by signal {signal}" if signal else f"ended with exit status {code}"
     error = TaskLost(

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from .empty import EMPTY
-from .resources import Amounts
+from .resources import Amounts, Kind
 
 
 class OptOut(str, Enum):
@@ -71,3 +71,10 @@ class Attempt(NamedTuple):
     why: object = ""
     launched_at: float = 0.0
     enforced: bool = True
+    grown_from: float | None = None
+    """The memory that it was given at first, if it has grown since."""
+
+    @property
+    def given_memory(self) -> float | None:
+        """The memory that it was launched with; None if that is not controlled."""
+        return self.allocation.get(Kind.MEMORY) if self.grown_from is None else self.grown_from

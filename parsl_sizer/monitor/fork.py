@@ -26,11 +26,11 @@ def run_forked(
         if frame is not None:
             wire.send(sock, *call.perform(*frame, (func, args, kwargs), tidiness))
 
-    with node_ledger.claimed(order.get("claim")) as held:
+    with node_ledger.claimed(order.get("claim")) as place:
         try:
             has_own_folder = order.get("sandbox") != "cwd"
             supervisor = Supervisor(once, has_own_folder=has_own_folder).prepared(order)
         except OSError:  # no process, no descriptor left: better unprotected than not at all
             return run_inline({**order, "claim": None}, func, args, kwargs)
         with supervisor:
-            return supervisor.run(order, b"", "fork", held)
+            return supervisor.run(order, b"", "fork", place)

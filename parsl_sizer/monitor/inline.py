@@ -33,8 +33,8 @@ def run_inline(
     run = _run_in_thread if order.get("shared_process") else _run
     if not order.get("claim"):
         return run(order, lambda: func(*args, **kwargs), 0.0)
-    with node_ledger.claimed(order["claim"]) as held:
-        return run(order, lambda: func(*args, **kwargs), held.waited_s)
+    with node_ledger.claimed(order["claim"]) as place:
+        return run(order, lambda: func(*args, **kwargs), place.waited_s)
 
 
 def run_packed_inline(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:

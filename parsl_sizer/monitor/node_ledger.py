@@ -19,7 +19,7 @@ import socket
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,11 @@ Amounts = dict[str, float]
 
 SHORTEST_S, LONGEST_S = 0.02, 0.05
 DEAD_EVERY_S = 0.5
-"""Where there is no room the claims of the dead are looked for so often."""
+"""Where there is no room the claims of the dead are looked for so often..."""
+DEAD_SHARE = 0.02
+"""...or, by who has waited long, once in this share of that time."""
+LOCKED_S = 0.1
+"""Who watches a task does not wait for the ledger longer than this."""
 LONG_S = 2.0
 """Who has waited so long is next: else a large claim might wait for small ones for ever."""
 TOLERANCE = 1e-9
@@ -41,52 +45,93 @@ WORKERS = ("work_queue_worker", "vine_worker")
 """Programs that pack tasks themselves; a host may have several."""
 
 
-class Held:
-    """What a call holds on its node; without a `claim` nothing is counted there."""
+class Place:
+    """What a call holds on its node; without a `claim` nothing is counted there.
+
+    Its `growth` is None, "fitting" if it may have more where there is room, or "any" if it
+    has what it takes, since nobody stops it.
+    """
 
     def __init__(
-        self, claim: Claim | None = None, waited_s: float = 0.0, *, may_grow: bool = False
+        self, claim: Claim | None = None, waited_s: float = 0.0, growth: str | None = None
     ) -> None:
         self.claim = claim
         self.waited_s = waited_s
         """How long there was no room for it."""
-        self._may_grow = may_grow
+        self.growth = None if claim is None else growth
 
     def grows_to(self, kind: str, amount: float) -> bool:
-        """Have so much instead, if that is allowed and there is room for it now."""
-        if self.claim is None or not self._may_grow:
+        """Have so much instead, if it may; not if the ledger cannot be had at once."""
+        if self.claim is None or self.growth is None:
             return False
         with contextlib.suppress(OSError):
-            return self.claim.grows_to(kind, amount)
+            return self.claim.grows_to(kind, amount, must_fit=self.growth == "fitting")
         return False
 
 
-UNCLAIMED = Held()
+UNCLAIMED = Place()
 
 
 @contextlib.contextmanager
-def claimed(claim: dict[str, Any] | None) -> Iterator[Held]:
+def claimed(claim: dict[str, Any] | None) -> Iterator[Place]:
     """Hold a claim on this node, which may have to be waited for.
 
-    Raises `Full` if that takes longer than the claim says.
+    Raises `Full` if that takes longer than the claim says, or nobody wants it any more.
     Where no ledger can be kept (no folder that can be written to) the task runs all the same.
     """
+    if not claim:
+        yield UNCLAIMED
+        return
     began = time.monotonic()
     made: Claim | None = None
-    if claim:
-        with contextlib.suppress(OSError):
-            # Of disk, what is free has what tasks wrote taken off already.
-            capacity = {name: amount for name, amount in facts().items() if name != "disk"}
-            capacity.update(claim["capacity"])
-            place = folder_of_worker if claim.get("of_worker") else folder
-            ledger = Ledger(place(str(claim["ledger"])))
-            made = ledger.wait(capacity, claim["amounts"], claim.get("patience_s", math.inf))
-    waited_s = time.monotonic() - began if claim else 0.0
+    with contextlib.suppress(OSError):
+        made = (_claim_on_worker if claim.get("of_worker") else _claim_on_host)(claim)
     try:
-        yield Held(made, waited_s, may_grow=bool(claim and claim.get("may_grow")))
+        yield Place(made, time.monotonic() - began, claim.get("growth"))
     finally:
         if made is not None:
             made.release()
+
+
+def _claim_on_host(claim: dict[str, Any]) -> Claim:
+    # Of disk, what is free has what tasks wrote taken off already.
+    capacity = {name: amount for name, amount in facts().items() if name != "disk"}
+    capacity.update(claim["capacity"])
+    ledger = Ledger(folder(str(claim["ledger"])))
+    return ledger.wait(capacity, claim["amounts"], claim.get("patience_s", math.inf))
+
+
+def _claim_on_worker(claim: dict[str, Any]) -> Claim:
+    """A claim that ends with its worker, on what that has promised."""
+    worker = probe.ancestor(WORKERS)
+    if worker is None:
+        raise FileNotFoundError("this process does not come out of a worker that is known")
+    pid = worker[0]
+    capacity: Amounts = dict(claim["capacity"])
+    promised = promised_memory(probe.read(f"/proc/{pid}/cmdline") or b"")
+    if "memory" in capacity and promised is not None:
+        capacity["memory"] = min(capacity["memory"], promised)
+    # The folder of a worker goes when it goes.
+    home = Path(f"/proc/{pid}/cwd").readlink()
+    ledger = Ledger(_ours(home / f"parsl_sizer-ledger-{_safe(str(claim['ledger']))}-{pid}"))
+    patience_s = claim.get("patience_s", math.inf)
+    return ledger.wait(
+        capacity, claim["amounts"], patience_s, is_wanted=lambda: probe.is_same(*worker)
+    )
+
+
+def promised_memory(command: bytes) -> float | None:
+    """What a worker's command line says of its memory, which it has in MB.
+
+    >>> promised_memory(b"work_queue_worker\\0--memory=12000\\0host")
+    12000000000.0
+    """
+    words = command.split(b"\0")
+    for word, following in zip(words, [*words[1:], b""], strict=True):
+        name, _, amount = word.partition(b"=")
+        if name == b"--memory" and (amount or following).isdigit():
+            return int(amount or following) * 1e6
+    return None
 
 
 @lru_cache(maxsize=8)
@@ -98,15 +143,6 @@ def folder(name: str) -> Path:
     path.mkdir(mode=0o700, exist_ok=True)
     _sweep(above)
     return path
-
-
-def folder_of_worker(name: str) -> Path:
-    """Where the claims on one worker are: in its own folder, which goes when it goes."""
-    worker = probe.ancestor(WORKERS)
-    if worker is None:
-        raise FileNotFoundError("this process does not come out of a worker that is known")
-    home = Path(f"/proc/{worker[0]}/cwd").readlink()
-    return _ours(home / f"parsl_sizer-ledger-{_safe(name)}")
 
 
 def _safe(name: str) -> str:
@@ -150,14 +186,15 @@ class Claim:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         new.rename(self.path)
 
-    def grows_to(self, kind: str, amount: float) -> bool:
+    def grows_to(self, kind: str, amount: float, *, must_fit: bool = True) -> bool:
         """Hold so much of a kind instead, if there is room for that now.
 
         Who waits for a place is not asked: what runs would have to be stopped.
         """
+        capacity = self._capacity if must_fit else {}
         for is_last_try in (False, True):
-            with self._ledger.changing() as table:
-                if table.grows_to(self.name, self._capacity, kind, amount):
+            with self._ledger.changing(LOCKED_S) as table:
+                if table.grows_to(self.name, capacity, kind, amount):
                     return True
             if not is_last_try:
                 self._ledger.bury()
@@ -225,7 +262,13 @@ class Ledger:
         self.path = path
         self._table = path / "table"
 
-    def wait(self, capacity: Amounts, amounts: Amounts, patience_s: float = math.inf) -> Claim:
+    def wait(
+        self,
+        capacity: Amounts,
+        amounts: Amounts,
+        patience_s: float = math.inf,
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> Claim:
         """Claim as soon as there is room; raises `Full` if there is none for too long."""
         claim = Claim(self, capacity)
         try:
@@ -233,9 +276,11 @@ class Ledger:
             pause_s = SHORTEST_S
             while not self._takes(claim, capacity, amounts):
                 now = time.monotonic()
-                if now - looked > DEAD_EVERY_S:
+                if now - looked > max(DEAD_EVERY_S, DEAD_SHARE * (now - began)):
                     looked = now
                     self.bury()
+                    if not is_wanted():
+                        raise Full
                 if now - began > patience_s:
                     raise Full
                 if now - began > LONG_S:
@@ -282,12 +327,15 @@ class Ledger:
             return Table("")
 
     @contextlib.contextmanager
-    def changing(self) -> Iterator[Table]:
-        """The table, to be changed by nobody else meanwhile, and written if that goes well."""
+    def changing(self, patience_s: float = math.inf) -> Iterator[Table]:
+        """The table, to be changed by nobody else meanwhile, and written if that goes well.
+
+        Raises `OSError` if others keep it for longer than this.
+        """
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         lock = os.open(self.path / "lock", flags, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            _lock(lock, patience_s)
             table = self.table()
             before = str(table)
             yield table
@@ -297,6 +345,22 @@ class Ledger:
                 new.replace(self._table)
         finally:
             os.close(lock)
+
+
+def _lock(descriptor: int, patience_s: float) -> None:
+    if patience_s == math.inf:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.001)
+        else:
+            return
 
 
 def _is_locked(path: Path) -> bool:

@@ -13,7 +13,6 @@ import signal
 import socket
 import tempfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from . import call, cgroup, node_ledger, outgoing, report, wire
 from .inline import run_packed_inline
 from .keeper import Keeper
 from .node import can_be_supervised
-from .node_ledger import UNCLAIMED, Held
+from .node_ledger import UNCLAIMED, Place
 from .sandbox import Sandbox, used, working_folder
 from .watch import Watch, patron
 
@@ -106,12 +105,12 @@ class Supervisor:
             self._group.remove()
 
     def run(
-        self, order: dict[str, Any], buffer: bytes, isolation: str, held: Held
+        self, order: dict[str, Any], buffer: bytes, isolation: str, place: Place
     ) -> dict[str, Any]:
         """Run one call in the runner that was prepared, and report."""
         sock = self._sock
         assert sock is not None, "a supervisor has to be prepared"
-        made = report.blank(isolation, self._layers, held.waited_s)
+        made = report.blank(isolation, self._layers, place.waited_s)
         made["base"] = self.fresh
         folder = working_folder() if self._sandbox is None else self._sandbox.path
         outside: str | None = None
@@ -124,7 +123,7 @@ class Supervisor:
             fresh=self.fresh,
             folder=folder,
             patron=self._patron,
-            grow=partial(self._grows_to, held),
+            place=place,
         )
         is_sent = self._send(sock, order, outside, buffer)
         verdict = watch.wait(self._poll, self._note_kills) if is_sent else "died"
@@ -157,23 +156,11 @@ class Supervisor:
             raise
         return self
 
-    def _grows_to(self, held: Held, amount: float) -> bool:
-        """Let the call that is running have so much memory, if its node has."""
-        if not held.grows_to("memory", amount):
-            return False
-        self._stop_at(amount)
-        return True
-
-    def _stop_at(self, limit: float | None) -> None:
-        """Have the kernel stop the runner well above a limit."""
-        if self._group is not None:
-            most = None if limit is None else int(limit * BACKSTOP_FACTOR + BACKSTOP_MORE)
-            self._group.limit(most)
-
     def _prepare(self, order: dict[str, Any]) -> None:
         """Have a runner that the task is not charged more for than it should, and limit it."""
         limit = (order.get("limits") or {}).get("memory") if order.get("enforce") else None
-        self._stop_at(limit)
+        if self._group is not None:
+            self._group.limit(None if limit is None else _backstop(limit, order.get("claim") or {}))
         if self._sock is not None:
             held = self._await_ready(self._sock) if self._held is None else self._held
             kept, self._keeps = self._keeps, bool(order.get("keep_caches"))
@@ -230,6 +217,12 @@ class Supervisor:
             self._keeper.kill()
 
 
+def _backstop(limit: float, claim: dict[str, Any]) -> int:
+    """Where the kernel stops a call: above the limit, and above what it may yet grow to."""
+    most = claim["capacity"].get("memory", limit) if claim.get("growth") else limit
+    return int(most * BACKSTOP_FACTOR + BACKSTOP_MORE)
+
+
 _idle: list[Supervisor] = []
 _owner = 0
 
@@ -241,17 +234,17 @@ def run_packed(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
         return run_packed_inline(order, buffer)
     if not order.get("claim"):
         return _run(order, buffer, UNCLAIMED)
-    with node_ledger.claimed(order["claim"]) as held:
-        return _run(order, buffer, held)
+    with node_ledger.claimed(order["claim"]) as place:
+        return _run(order, buffer, place)
 
 
-def _run(order: dict[str, Any], buffer: bytes, held: Held) -> dict[str, Any]:
+def _run(order: dict[str, Any], buffer: bytes, place: Place) -> dict[str, Any]:
     try:
         supervisor = _take(order, len(buffer)).prepared(order)
     except OSError:  # no process, no descriptor left: better unprotected than not at all
         return run_packed_inline({**order, "claim": None}, buffer)
     try:
-        made = supervisor.run(order, buffer, "runner", held)
+        made = supervisor.run(order, buffer, "runner", place)
     except BaseException:
         supervisor.close()
         raise

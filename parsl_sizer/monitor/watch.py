@@ -1,6 +1,6 @@
 """One call, looked at until it answers, breaks a limit or dies.
 
-A limit of memory is raised instead of broken where the call may `grow`.
+A limit of memory is raised instead of broken where the call may grow in its `place`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from . import probe, report, sandbox
 from .limit import Limit
-from .node_ledger import WORKERS
+from .node_ledger import WORKERS, Place
 from .sampler import Sampler, peak_of
 
 FIRST_S, SECOND_S, LONGEST_S = 0.010, 0.020, 0.050
@@ -53,10 +53,10 @@ class Watch:
         fresh: int,
         folder: str | None,
         patron: tuple[int, probe.Stat] | None,
-        grow: Callable[[float], bool],
+        place: Place,
     ) -> None:
         self.broken: list[str] = []
-        self._grow = grow
+        self._place = place
         self._grown: float | None = None
         self._began = perf_counter()
         self._order = order
@@ -91,7 +91,9 @@ class Watch:
 
     def _begin(self) -> Sampler:
         """Only what lasts longer than most calls needs all this."""
-        limits = (self._order.get("limits") or {}) if self._order.get("enforce") else {}
+        limits = dict(self._order.get("limits") or {})
+        if not self._order.get("enforce"):  # what it takes has to be known all the same
+            limits = {"memory": limits.get("memory")} if self._place.growth else {}
         for kind in ("memory", "disk"):
             if limits.get(kind) is not None:
                 self._limits[kind] = Limit(limits[kind], self._began)
@@ -117,16 +119,17 @@ class Watch:
             return
         if kind == "disk":
             self.broken.append(kind)
-        elif self._sampler is not None:
+        elif self._sampler is not None and not self._grows_with(use, limit):
+            # To be sure of what the members of a tree share takes long.
             use = self._sampler.verify()
             if use > limit.amount and not self._grows_with(use, limit):
                 self.broken.append(kind)
 
     def _grows_with(self, use: int, limit: Limit) -> bool:
-        """Have the call hold a little more memory than it uses, if there is room for that."""
+        """Have the call hold a little more memory than it uses, if it may."""
         for growth in (GROWTH, LEAST_GROWTH):
             amount = growth * use
-            if self._grow(amount):
+            if self._place.grows_to("memory", amount):
                 self._grown = amount
                 limit.raise_to(amount, perf_counter())
                 if self._sampler is not None:
@@ -165,7 +168,7 @@ class Watch:
         self._fill_course(made)
 
     def _fill_course(self, made: dict[str, Any]) -> None:
-        if self._grown is not None:
+        if self._grown is not None and self._order.get("enforce"):
             made["grown"] = {"memory": self._grown}
         if self._sampler is not None:
             made["series"] = self._sampler.series.points

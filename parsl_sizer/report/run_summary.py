@@ -222,12 +222,12 @@ class _Category(_Part):
         super().add(outcome, wall_s)
         self.sums.add(outcome, wall_s)
         attempt = outcome.attempt
-        held = attempt.allocation.get(Kind.MEMORY)
-        if held is not None:
+        given = attempt.given_memory
+        if given is not None:
             at = attempt.launched_at or outcome.ended_at - wall_s
-            (self._first if attempt.number == 1 else self._later).add(held, at)
+            (self._first if attempt.number == 1 else self._later).add(given, at)
             if attempt.number == 1 and (self._final is None or at > self._final[0]):
-                self._final = at, held
+                self._final = at, given
         if outcome.ending is Ending.DONE:
             self._cost.add([outcome], {})
             peak = outcome.usage.peak.get(Kind.MEMORY)

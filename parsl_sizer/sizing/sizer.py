@@ -116,9 +116,9 @@ class Sizer:
     Laws: every task that is submitted is settled exactly once, if nodes are there and
     attempts end; no attempt is launched where its allocation exceeds the room of its
     node; a task has at most ``categories.MAX_ATTEMPTS + lost_retries`` attempts. An
-    allocation is fixed when its attempt is launched; until then it follows what is
-    learned. Events that repeat or come late (an attempt or a node that is not known, or
-    not any more) change nothing.
+    allocation follows what is learned until its attempt is launched; an engine may let it
+    grow after that, where its node has room. Events that repeat or come late (an attempt
+    or a node that is not known, or not any more) change nothing.
 
     Who finds no room is gone past by whoever does of the first `window` in the queue's
     order, but not for ever: after `patience` launches the one that has waited longest gets a

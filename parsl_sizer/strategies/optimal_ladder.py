@@ -211,7 +211,8 @@ def level_reached(failures: Sequence[Outcome]) -> float | None:
     peak, allocation = _memory(failure)
     if not failure.usage.series or peak <= allocation:
         return None
-    if earlier and allocation <= _memory(earlier[-1])[0] * HEADROOM:
+    given = failure.attempt.given_memory
+    if earlier and given is not None and given <= _memory(earlier[-1])[0] * HEADROOM:
         return None
     stopped_s = failure.usage.series[-1][0]
     before = [(at, used) for at, used in failure.usage.series if at <= stopped_s - LEVEL_FOR_S]

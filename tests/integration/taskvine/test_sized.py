@@ -20,8 +20,21 @@ def sized(inner: object) -> SizedExecutor:
     return SizedExecutor(inner, report=False)
 
 
+def strict(inner: object) -> SizedExecutor:
+    return SizedExecutor(inner, grow=False, report=False)
+
+
+def test_a_task_that_needs_more_memory_grows_where_its_worker_has_room(tmp_path: Path) -> None:
+    with taskvine(tmp_path, Size(4, 2000, 4000), wrap=sized):
+        future = tasks.hold(600, 3, parsl_resource_specification={"memory": 200})
+        assert future.result(LIMIT_S) == 600
+        [only] = sizing_of(future).attempts
+        assert only.ending is Ending.DONE
+        assert 600e6 < only.allocation[Kind.MEMORY] < 2000e6
+
+
 def test_tasks_are_sized_measured_and_given_more(tmp_path: Path) -> None:
-    with taskvine(tmp_path, LARGE, SMALL, wrap=sized):
+    with taskvine(tmp_path, LARGE, SMALL, wrap=strict):
         grows = tasks.hold(600, 8, parsl_resource_specification={"memory": 200})
         small = [
             tasks.hold(50 + n, parsl_resource_specification={"category": "s"}) for n in range(4)

@@ -21,8 +21,12 @@ def sized(inner: object) -> SizedExecutor:
     return SizedExecutor(inner, report=False)
 
 
+def strict(inner: object) -> SizedExecutor:
+    return SizedExecutor(inner, grow=False, report=False)
+
+
 def test_a_task_that_needs_more_memory_is_stopped_and_has_more(tmp_path: Path) -> None:
-    with workqueue(tmp_path, LARGE, SMALL, wrap=sized):
+    with workqueue(tmp_path, LARGE, SMALL, wrap=strict):
         future = tasks.hold(600, 8, parsl_resource_specification={"memory": 200})
         assert future.result(LIMIT_S) == 600
         first, *others = sizing_of(future).attempts
@@ -51,30 +55,34 @@ def test_a_task_that_needs_more_memory_grows_where_its_worker_has_room(tmp_path:
 
 def test_as_many_grow_as_there_is_room_for_and_the_others_wait(tmp_path: Path) -> None:
     """Three of 300 MB fit into 1000 MB; what they were given would let ten begin."""
-    until, sums = tmp_path / "until", []
+    until = tmp_path / "until"
+    hints = {"memory": 100, "disk": 10, "category": "growing"}
     with workqueue(tmp_path, Size(10, 1000, 4000), wrap=sized) as cluster:
-        hints = {"memory": 100, "disk": 10, "category": "growing"}
-        futures = [
-            tasks.hold_until(str(until), 300, parsl_resource_specification=hints) for _ in range(5)
+        folder = cluster.crew.workers[0].folder
+
+        def ledgers() -> list[Ledger]:
+            return [Ledger(path) for path in folder.rglob("parsl_sizer-ledger-*")]
+
+        def held() -> list[float]:
+            return [claim["memory"] for one in ledgers() for claim in one.table().held.values()]
+
+        first = [
+            tasks.hold_until(str(until), 300, parsl_resource_specification=hints) for _ in range(3)
         ]
-
-        def three_have_grown() -> bool:
-            for folder in cluster.crew.workers[0].folder.rglob("parsl_sizer-ledger-*"):
-                held = [claim["memory"] for claim in Ledger(folder).table().held.values()]
-                sums.append(sum(held))
-                return sum(amount > 300e6 for amount in held) == 3
-            return False
-
-        wait_until(three_have_grown, "three tasks that have grown")
+        wait_until(lambda: sum(amount > 300e6 for amount in held()) == 3, "three have grown")
+        others = [
+            tasks.hold_until(str(until), 300, parsl_resource_specification=hints) for _ in range(2)
+        ]
+        wait_until(lambda: sum(len(one.living()) for one in ledgers()) == 5, "two wait")
+        assert len(held()) == 3
+        assert sum(held()) <= 1000e6
         until.touch()
-        assert [future.result(LIMIT_S) for future in futures] == [300] * 5
-    assert max(sums) <= 1000e6
+        assert [future.result(LIMIT_S) for future in first + others] == [300] * 5
+        for future in first:
+            assert [attempt.ending for attempt in sizing_of(future).attempts] == [Ending.DONE]
 
 
 def test_without_growth_a_task_is_stopped_although_there_is_room(tmp_path: Path) -> None:
-    def strict(inner: object) -> SizedExecutor:
-        return SizedExecutor(inner, grow=False, report=False)
-
     with workqueue(tmp_path, Size(4, 2000, 4000), wrap=strict):
         future = tasks.hold(600, 3, parsl_resource_specification={"memory": 200})
         assert future.result(LIMIT_S) == 600

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import socket
 from types import SimpleNamespace
 from typing import Any
@@ -12,9 +13,10 @@ from parsl.executors.errors import ExecutorError
 from parsl.executors.workqueue.errors import WorkQueueFailure, WorkQueueTaskFailure
 
 from parsl_sizer.engines import CannotWrap, cctools_status
-from parsl_sizer.engines.cctools import promised_by, unbinding_units, whole_units
+from parsl_sizer.engines.cctools import ELSEWHERE_S, promised_by, unbinding_units, whole_units
 from parsl_sizer.engines.workqueue import MIXES_UP_DISK, WorkQueue
-from parsl_sizer.model import Ending, Kind, Node, Resources
+from parsl_sizer.executor.calls import Call
+from parsl_sizer.model import Attempt, Ending, Kind, Node, OptOut, Resources, TaskInfo
 
 LARGE = Resources(cores=16, memory=12e9, disk=50e9)
 SMALL = Resources(cores=4, memory=8e9, disk=5e9)
@@ -266,7 +268,32 @@ def test_a_question_that_nobody_answered_ends_with_the_engine(
 
 
 def test_tasks_grow_where_all_workers_have_as_much_memory() -> None:
-    assert engine(None, LARGE, LARGE).memory_to_grow_in == LARGE.memory
-    assert engine(None, LARGE, SMALL).memory_to_grow_in is None
-    assert engine().memory_to_grow_in is None
-    assert engine(None, LARGE, autolabel=True).memory_to_grow_in is None
+    assert engine(None, LARGE).growing == (LARGE.memory, math.inf)
+    nearly = LARGE.updated({Kind.MEMORY: LARGE.memory * 1.001})
+    assert engine(None, nearly, LARGE).growing == (LARGE.memory, ELSEWHERE_S)
+    assert engine(None, LARGE, SMALL).growing == (None, ELSEWHERE_S)
+    assert engine().growing == (None, math.inf)
+    assert engine(None, LARGE, autolabel=True).growing is None
+
+
+def claim(made: WorkQueue, *, grows: bool = True, **more: Any) -> Any:
+    """What is claimed for an attempt with 1 GB."""
+    opt_outs = more.pop("opt_outs", frozenset())
+    allocation = more.pop("allocation", {Kind.MEMORY: 1e9})
+    attempt = Attempt(TaskInfo(1, "align", opt_outs=opt_outs), 1, allocation, **more)
+    return Call(len, (), {}, "fork", {}, "run", grows).order(made, attempt).get("claim")
+
+
+def test_what_an_attempt_holds_is_claimed_on_its_worker() -> None:
+    alike, unlike = engine(None, LARGE, LARGE), engine(None, LARGE, SMALL)
+    whole = {"memory": LARGE.memory}
+    base = {"ledger": "run", "of_worker": True, "amounts": {"memory": 1e9}}
+    base |= {"patience_s": ELSEWHERE_S}
+    assert claim(alike) == base | {"capacity": whole, "growth": "fitting"}
+    fixed = frozenset({OptOut.FIXED})
+    assert claim(alike, opt_outs=fixed) == base | {"capacity": whole}
+    assert claim(alike, enforced=False) == base | {"capacity": whole, "growth": "any"}
+    assert claim(unlike) == base | {"capacity": {}}
+    assert "patience_s" not in claim(engine(None, LARGE))
+    assert claim(alike, allocation={Kind.CORES: 1.0}) is None
+    assert claim(alike, grows=False) is None

@@ -14,6 +14,7 @@ from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
 from parsl.serialize import serialize
 
 from parsl_sizer.engines import Engine
+from parsl_sizer.engines.base import Growing
 from parsl_sizer.engines.htex import HighThroughput
 from parsl_sizer.engines.threads import Threads
 from parsl_sizer.executor import ending
@@ -322,28 +323,53 @@ def test_no_node_is_known_by_nonsense(poison: dict[str, Any]) -> None:
     assert all(0 <= amount <= 1e18 for node in engine._facts.values() for amount in node.values())
 
 
+class Grows(Htex):
+    """Its tasks grow, on workers that have 5000 bytes."""
+
+    growing = Growing(5000.0, math.inf)
+
+
+GROWS = Grows()
+
+
 def test_an_attempt_that_grew_had_what_it_held_at_its_end() -> None:
-    outcome = read(report(memory=1900.0, grown={"memory": 2000.0})).outcome
+    answer = read(report(memory=1900.0, grown={"memory": 2000.0}), engine=GROWS)
+    outcome = answer.outcome
     assert outcome.ending is DONE
     assert outcome.attempt.allocation == {MEMORY: 2000.0, Kind.DISK: 500.0}
+    assert outcome.attempt.given_memory == 1000.0
+    assert LIMITED.given_memory == 1000.0
     assert not outcome.overran
+    assert not answer.rejected
     assert "it needed more than" in str(outcome.attempt.why)
-    stopped = read(report("stopped", 2100.0, exhausted=["memory"], grown={"memory": 2000.0}))
-    assert stopped.outcome.ending is EXHAUSTED
-    assert stopped.outcome.attempt.allocation[MEMORY] == 2000.0
+    stopped = report("stopped", 2100.0, exhausted=["memory"], grown={"memory": 2000.0})
+    outcome = read(stopped, engine=GROWS).outcome
+    assert outcome.ending is EXHAUSTED
+    assert outcome.attempt.allocation[MEMORY] == 2000.0
+
+
+def test_what_had_grown_and_was_killed_is_lost() -> None:
+    killed = report("died", 990.0, signal=9)
+    assert read(killed, engine=GROWS).outcome.ending is EXHAUSTED
+    grown = report("died", 1990.0, signal=9, grown={"memory": 2000.0})
+    assert read(grown, engine=GROWS).outcome.ending is LOST
 
 
 @pytest.mark.parametrize(
     "grown",
     [
         *(None, 7, [], {}, {"disk": 9e9}),
-        *({"memory": amount} for amount in (math.nan, -1.0, 1e300, "all", None, 999.0)),
+        *({"memory": amount} for amount in (math.nan, -1.0, 1e300, "all", None, 999.0, 5001.0)),
     ],
 )
 def test_growth_that_cannot_be_is_not_believed(grown: object) -> None:
-    assert read(report(grown=grown)).outcome.attempt == LIMITED
+    answer = read(report(grown=grown), engine=GROWS)
+    assert answer.outcome.attempt == LIMITED
+    assert answer.rejected
 
 
-def test_what_was_not_limited_has_not_grown() -> None:
+def test_nothing_grows_where_it_cannot() -> None:
     given = attempt(cores=1.0)
-    assert read(report(grown={"memory": 2000.0}), given=given).outcome.attempt == given
+    said = report(grown={"memory": 2000.0})
+    assert read(said, given=given, engine=GROWS).outcome.attempt == given
+    assert read(said).outcome.attempt == LIMITED

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from parsl_sizer.monitor import node_ledger
@@ -252,32 +257,119 @@ def test_a_claim_grows_into_what_the_dead_held(ledger: Ledger, eventually: Event
     if pid == 0:
         Ledger(ledger.path).wait({"memory": 10}, {"memory": 5})
         time.sleep(1000)
-    eventually(lambda: ledger.table().held)
-    claim = ledger.wait({"memory": 10}, {"memory": 5})
-    assert not claim.grows_to("memory", 6)
-    os.kill(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    try:
+        eventually(lambda: ledger.table().held)
+        claim = ledger.wait({"memory": 10}, {"memory": 5})
+        assert not claim.grows_to("memory", 6)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
     assert claim.grows_to("memory", 10)
     claim.release()
 
 
-@pytest.mark.parametrize("may_grow", [True, False])
-def test_who_may_not_grow_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, may_grow: bool
+@pytest.mark.parametrize(
+    ("growth", "fitting", "too_much"),
+    [(None, False, False), ("fitting", True, False), ("any", True, True)],
+)
+def test_a_call_grows_as_far_as_it_may(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    growth: str | None,
+    fitting: bool,
+    too_much: bool,
 ) -> None:
     monkeypatch.setattr(node_ledger, "folder", lambda name: tmp_path)
     claim = {"ledger": "run", "capacity": {"memory": 10}, "amounts": {"memory": 1}}
-    with node_ledger.claimed({**claim, "may_grow": may_grow}) as held:
-        assert held.grows_to("memory", 2) == may_grow
-        assert held.grows_to("memory", 11) is False
-    assert node_ledger.UNCLAIMED.grows_to("memory", 0) is False
+    with node_ledger.claimed({**claim, "growth": growth}) as place:
+        assert place.grows_to("memory", 2) == fitting
+        assert place.grows_to("memory", 11) == too_much
+    assert not node_ledger.UNCLAIMED.grows_to("memory", 0)
 
 
-def test_outside_of_a_worker_there_is_nothing_to_grow_in(tmp_path: Path) -> None:
+def test_who_watches_does_not_wait_for_a_ledger_that_others_keep(
+    ledger: Ledger, tmp_path: Path
+) -> None:
+    claim = ledger.wait({"memory": 10}, {"memory": 1})
+    place = node_ledger.Place(claim, growth="fitting")
+    with Ledger(tmp_path).changing():
+        assert not place.grows_to("memory", 2)
+    assert place.grows_to("memory", 2)
+    claim.release()
+
+
+def test_outside_of_a_worker_nothing_is_claimed_on_it() -> None:
     claim = {"ledger": "run", "capacity": {"memory": 10}, "amounts": {"memory": 1}}
-    with node_ledger.claimed({**claim, "of_worker": True, "may_grow": True}) as held:
-        assert held.claim is None
-        assert not held.grows_to("memory", 2)
+    with node_ledger.claimed({**claim, "of_worker": True, "growth": "fitting"}) as place:
+        assert place.claim is None
+        assert not place.grows_to("memory", 2)
+
+
+@pytest.mark.parametrize(
+    ("command", "memory"),
+    [
+        (b"work_queue_worker\0--memory=500\0host\x009123\0", 500e6),
+        (b"work_queue_worker\0--memory\x00500\0host\x009123\0", 500e6),
+        (b"vine_worker\0--cores=4\0--memory=\0host\0", None),
+        (b"vine_worker\0--memory-threshold=5\0host\0", None),
+        (b"", None),
+    ],
+)
+def test_what_a_worker_promised_is_on_its_command_line(
+    command: bytes, memory: float | None
+) -> None:
+    assert node_ledger.promised_memory(command) == memory
+
+
+WORKER = """
+    import subprocess, sys
+    for _ in range(2):
+        subprocess.Popen(sys.argv[2:])
+    input()
+"""
+CLAIM_ON_WORKER = """
+    import sys, time
+    sys.path.insert(0, sys.argv[1])
+    from parsl_sizer.monitor import node_ledger
+    claim = {"ledger": "run", "of_worker": True, "capacity": {"memory": 10e6}}
+    claim |= {"amounts": {"memory": 3e6}, "growth": "fitting"}
+    try:
+        with node_ledger.claimed(claim) as place:
+            print(place.grows_to("memory", 6e6), place.grows_to("memory", 5e6), flush=True)
+            time.sleep(1000)
+    except node_ledger.Full:
+        print("given up", flush=True)
+"""
+
+
+def test_what_waits_on_a_worker_that_was_killed_gives_up(
+    tmp_path: Path, eventually: Eventually
+) -> None:
+    """Two claims of 3 MB on a worker that promised 5; the order says that it has 10."""
+    program, note = tmp_path / "work_queue_worker", tmp_path / "note"
+    program.symlink_to(sys.executable)
+    package = str(Path(node_ledger.__file__).parents[2])
+    task = [sys.executable, "-c", textwrap.dedent(CLAIM_ON_WORKER), package]
+    command = [program, "-S", "-c", textwrap.dedent(WORKER), "--memory=5", *task]
+    with (
+        note.open("wb") as out,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=out, cwd=tmp_path) as worker,
+    ):
+        children = eventually(lambda: len(psutil.Process(worker.pid).children()) == 2) and (
+            psutil.Process(worker.pid).children()
+        )
+        ledger = eventually(lambda: list(tmp_path.glob("parsl_sizer-ledger-run-*")))
+        assert ledger[0].name.endswith(f"-{worker.pid}")
+        eventually(lambda: note.read_text() == "False True\n")
+        eventually(lambda: len(Ledger(ledger[0]).living()) == 2)
+        worker.kill()
+        worker.wait()
+    try:
+        eventually(lambda: note.read_text() == "False True\ngiven up\n")
+    finally:
+        for child in children:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
 
 
 def test_an_empty_table_has_room_for_anything() -> None:
