@@ -128,7 +128,7 @@ class Grown(NamedTuple):
 
     def __str__(self) -> str:
         given = format_amount(Kind.MEMORY, self.given)
-        return f"{self.reason}; it needed more than {given}, and its node had room"
+        return f"{self.reason}; given {given} at first, it grew while its node had room"
 
 
 def _grown(attempt: Attempt, said: object, engine: Engine) -> Attempt | None:

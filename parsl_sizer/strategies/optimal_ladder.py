@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from parsl_sizer.model import (
@@ -207,12 +208,11 @@ def level_reached(failures: Sequence[Outcome]) -> float | None:
     Tasks that share a busy machine grow slowly, and some pause: level is what has nearly
     ceased to grow as it had before, and whom we took for level once and wrongly is growing.
     """
-    *earlier, failure = failures
+    failure = failures[-1]
     peak, allocation = _memory(failure)
     if not failure.usage.series or peak <= allocation:
         return None
-    given = failure.attempt.given_memory
-    if earlier and given is not None and given <= _memory(earlier[-1])[0] * HEADROOM:
+    if any(_was_taken_for_level(*two) for two in pairwise(failures)):
         return None
     stopped_s = failure.usage.series[-1][0]
     before = [(at, used) for at, used in failure.usage.series if at <= stopped_s - LEVEL_FOR_S]
@@ -221,6 +221,12 @@ def level_reached(failures: Sequence[Outcome]) -> float | None:
     at, used = before[-1]
     usual = used / at * (stopped_s - at)
     return peak if peak - used <= min(LEVEL * peak, SLOWED * usual) else None
+
+
+def _was_taken_for_level(failure: Outcome, following: Outcome) -> bool:
+    """Whether an attempt was given just what the one before it had used, which was too little."""
+    given = following.attempt.given_memory
+    return given is not None and given <= _memory(failure)[0] * HEADROOM
 
 
 def _memory(failure: Outcome) -> tuple[float, float]:

@@ -48,7 +48,7 @@ def test_a_task_that_needs_more_memory_grows_where_its_worker_has_room(tmp_path:
         [only] = sizing_of(future).attempts
         assert only.ending is Ending.DONE
         assert 600e6 < only.allocation[Kind.MEMORY] < 2000e6
-        assert "needed more than 200 MB" in only.why
+        assert "given 200 MB at first, it grew" in only.why
         with pytest.raises(ResourcesExhausted):
             fixed.result(LIMIT_S)
 

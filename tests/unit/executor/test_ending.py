@@ -341,7 +341,7 @@ def test_an_attempt_that_grew_had_what_it_held_at_its_end() -> None:
     assert LIMITED.given_memory == 1000.0
     assert not outcome.overran
     assert not answer.rejected
-    assert "it needed more than" in str(outcome.attempt.why)
+    assert "at first, it grew while" in str(outcome.attempt.why)
     stopped = report("stopped", 2100.0, exhausted=["memory"], grown={"memory": 2000.0})
     outcome = read(stopped, engine=GROWS).outcome
     assert outcome.ending is EXHAUSTED

@@ -364,3 +364,6 @@ def test_a_task_that_was_taken_for_level_wrongly_is_not_taken_for_it_again() -> 
     assert level_reached([first, second]) is None
     elsewhere = stopped(rising(6 * GB, 1.0, rests_s=0.3), 5 * GB)
     assert level_reached([first, elsewhere]) == 6 * GB
+    assert level_reached([first, second, elsewhere]) is None
+    grown = elsewhere.attempt._replace(grown_from=2 * GB)
+    assert level_reached([first, elsewhere._replace(attempt=grown)]) is None
