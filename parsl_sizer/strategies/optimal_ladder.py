@@ -148,6 +148,10 @@ class OptimalLadder(Predictor):
         """A task was stopped for its memory: did that tell its peak?"""
         self._evidence.add_level(is_level=level_reached([failure]) is not None)
 
+    def observe_growth(self) -> None:
+        """A task needed more than it was given, and had just that: as if its peak were known."""
+        self._evidence.add_level(is_level=True)
+
     def observe_failure(self, task: TaskInfo, allocated: float, wall_s: float) -> None:
         evidence = self._evidence
         evidence.add_failure(task.task_id, allocated, wall_s)
@@ -306,6 +310,8 @@ class Ladders(PerKind):
             self._load.add(usage)
             if usage.series and Kind.MEMORY in self._ladders:
                 self._ladders[Kind.MEMORY].observe_rise(usage)
+            if outcome.attempt.grown_from is not None and Kind.MEMORY in self._ladders:
+                self._ladders[Kind.MEMORY].observe_growth()
 
     def recall(self, outcomes: Sequence[Outcome]) -> None:
         """Learn them all, fitting twice: to most of them, to judge by the rest; and to all."""

@@ -367,3 +367,21 @@ def test_a_task_that_was_taken_for_level_wrongly_is_not_taken_for_it_again() -> 
     assert level_reached([first, second, elsewhere]) is None
     grown = elsewhere.attempt._replace(grown_from=2 * GB)
     assert level_reached([first, elsewhere._replace(attempt=grown)]) is None
+
+
+def test_where_tasks_grow_the_first_allocation_is_lower() -> None:
+    """A task that grows costs no retry, so that little is lost by giving it too little."""
+
+    def learned(*, grown: bool) -> float:
+        strategy = family("optimal-ladder", Setting((Kind.MEMORY,), "waste"))("align")
+        draw = Random(1)
+        for number in range(60):
+            peak = GB * draw.lognormvariate(0, 0.4)
+            given = 0.5 * GB if grown and peak > 0.5 * GB else None
+            task = TaskInfo(number, "align")
+            attempt = Attempt(task, 1, {Kind.MEMORY: max(peak, GB)}, grown_from=given)
+            usage = Usage({Kind.MEMORY: peak}, 30.0, None, ((0.5, peak), (30.0, peak)))
+            strategy.learn(Outcome(attempt, Ending.DONE, usage=usage))
+        return first(strategy)[Kind.MEMORY]
+
+    assert learned(grown=True) < 0.9 * learned(grown=False)
