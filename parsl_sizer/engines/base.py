@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
@@ -42,13 +43,17 @@ class Verdict(NamedTuple):
     node_lost: bool = False
 
 
-class Growing(NamedTuple):
-    """Where each worker has a ledger of what its tasks hold: they may have what nobody holds."""
+class NodeLedgers(NamedTuple):
+    """How each node keeps a ledger of what its tasks hold: they may have what nobody holds."""
 
-    memory: float | None
-    """What each worker has; None if they differ, so that nothing grows."""
-    patience_s: float
-    """How long a task waits at a worker that is full, before it is sent elsewhere."""
+    most: float | None
+    """The memory up to which a task may grow; None if that is not known, so that none does."""
+    capacity: Amounts
+    """What each node has; of the other kinds, what it finds."""
+    of_workers: bool = False
+    """Whether each worker on a host has a ledger of its own."""
+    patience_s: float = math.inf
+    """How long a task waits at a node that is full, before it is sent elsewhere."""
 
 
 class Engine(ABC):
@@ -93,8 +98,8 @@ class Engine(ABC):
         return False
 
     @property
-    def growing(self) -> Growing | None:
-        """How tasks grow there; None if they cannot, and nodes need not know what they hold."""
+    def ledgers(self) -> NodeLedgers | None:
+        """What nodes know of what their tasks hold; None if tasks can neither grow nor collide."""
         return None
 
     @property

@@ -20,7 +20,7 @@ from parsl.executors.errors import ExecutorError
 
 from parsl_sizer.model import MB, Amounts, Ending, Kind, Node, Resources, is_bytes
 
-from .base import Engine, Growing, Verdict
+from .base import Engine, NodeLedgers, Verdict
 from .cctools_status import Status
 
 KNOCK_S = 1.0
@@ -62,14 +62,17 @@ class CCTools(Engine):
         self._here: Sequence[Node] = ()
 
     @property
-    def growing(self) -> Growing | None:
+    def ledgers(self) -> NodeLedgers | None:
         """Which worker a task is given to is not known here, so they have to be alike."""
         if Kind.MEMORY in self._stopped_for():  # it stops what grows
             return None
         memories = [node.capacity.memory for node in self._here]
         least, most = min(memories, default=0.0), max(memories, default=0.0)
-        are_alike = 0.0 < most <= ALIKE * least
-        return Growing(least if are_alike else None, ELSEWHERE_S if len(memories) > 1 else math.inf)
+        patience_s = ELSEWHERE_S if len(memories) > 1 else math.inf
+        if not 0.0 < most <= ALIKE * least:
+            return NodeLedgers(None, {}, of_workers=True, patience_s=patience_s)
+        capacity = {Kind.MEMORY: least}
+        return NodeLedgers(least, capacity, of_workers=True, patience_s=patience_s)
 
     def nodes(self) -> Sequence[Node] | None:
         port = self._port()

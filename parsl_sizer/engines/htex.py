@@ -24,10 +24,12 @@ from parsl_sizer.model import Amounts, Ending, Kind, Node, Resources
 from parsl_sizer.monitor import travel
 from parsl_sizer.monitor.node import facts
 
-from .base import Engine, Verdict
+from .base import Engine, NodeLedgers, Verdict
 
 NO_KWARGS = serialize({})
 MOST = 1e18
+ELSEWHERE_S = 0.5
+"""After so long a node that has no room for a task sends it back, if there are others."""
 
 
 class HighThroughput(Engine):
@@ -48,6 +50,7 @@ class HighThroughput(Engine):
         self._facts: dict[str, Resources] = {}  # of hosts
         self._latest: Resources | None = None
         self._workers = 0  # of the largest manager
+        self._most = 0.0  # memory of a node
         self._is_unknown = False
         self._is_equipped = True  # until a worker says that it has not got the monitor
         self._probe: Future[Any] | None = None
@@ -58,6 +61,11 @@ class HighThroughput(Engine):
     def is_shared(self) -> bool:
         # Where a node is, is not known before its first report: until then it has another name.
         return self._managers > 1 or not self._is_local
+
+    @property
+    def ledgers(self) -> NodeLedgers:
+        patience_s = ELSEWHERE_S if self.is_shared else math.inf
+        return NodeLedgers(self._most or None, self.node or {}, patience_s=patience_s)
 
     @property
     def slots(self) -> int:
@@ -84,11 +92,13 @@ class HighThroughput(Engine):
         if not slots and self._is_local and not self.group:
             slots[self._host] = 0  # its workers are about to come: tasks may wait for them there
         self._is_unknown = any(self._capacity(name) is None for name in slots)
-        return [
+        nodes = [
             Node(name, self._in_slots(capacity, count), slots=count)
             for name, count in slots.items()
             if (capacity := self._capacity(name)) is not None
         ]
+        self._most = max([self._most, *(node.capacity.memory for node in nodes)])
+        return nodes
 
     def has_died(self) -> bool:
         process = self.inner.interchange_proc

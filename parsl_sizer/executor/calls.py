@@ -28,8 +28,8 @@ CODEC = (
     "parsl.app.errors:RemoteExceptionWrapper",
 )
 NO_ARGS, NO_KWARGS = serialize(()), serialize({})
-ELSEWHERE, PATIENCE_S = 20, 0.5
-"""So often, and after so long, a node that has no room for a task sends it elsewhere."""
+ELSEWHERE = 20
+"""So often a node that has no room for a task sends it elsewhere."""
 SERIES = 32
 """Points of memory over time that a task sends back at most."""
 WARN_ABOVE = 1 << 20
@@ -125,26 +125,25 @@ class Call:
         self, engine: Engine, attempt: Attempt, limits: Mapping[str, float], declined: int
     ) -> dict[str, object] | None:
         """What the attempt holds in the ledger of its node, if that keeps one."""
-        ledger = self.ledger + engine.group
-        if engine.is_shared and not engine.packs:
-            amounts = {name: limits[name] for name in ("memory", "disk") if name in limits}
-            node = {kind.value: amount for kind, amount in (engine.node or {}).items()}
-            claim: dict[str, object] = {"ledger": ledger, "capacity": node, "amounts": amounts}
-            if declined < ELSEWHERE:
-                claim["patience_s"] = PATIENCE_S
-            return claim
-        growing = engine.growing if self.grows and "memory" in limits else None
-        if growing is None:
+        ledgers = engine.ledgers
+        grows = self.grows and "memory" in limits
+        if ledgers is None or not (grows or engine.is_shared):
             return None
         # Also what does not grow is counted: others must not grow into it.
-        claim = {"ledger": ledger, "of_worker": True, "amounts": {"memory": limits["memory"]}}
-        claim["capacity"] = {} if growing.memory is None else {"memory": growing.memory}
-        if not attempt.enforced:
+        kinds = ("memory", "disk") if engine.is_shared else ("memory",)
+        claim: dict[str, object] = {
+            "ledger": self.ledger + engine.group,
+            "capacity": {kind.value: amount for kind, amount in ledgers.capacity.items()},
+            "amounts": {name: limits[name] for name in kinds if name in limits},
+        }
+        if ledgers.of_workers:
+            claim["of_worker"] = True
+        if grows and not attempt.enforced:
             claim["growth"] = "any"
-        elif growing.memory is not None and OptOut.FIXED not in attempt.task.opt_outs:
+        elif grows and ledgers.most is not None and OptOut.FIXED not in attempt.task.opt_outs:
             claim["growth"] = "fitting"
-        if growing.patience_s < math.inf and declined < ELSEWHERE:
-            claim["patience_s"] = growing.patience_s
+        if ledgers.patience_s < math.inf and declined < ELSEWHERE:
+            claim["patience_s"] = ledgers.patience_s
         return claim
 
 

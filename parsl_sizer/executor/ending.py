@@ -135,7 +135,7 @@ def _grown(attempt: Attempt, said: object, engine: Engine) -> Attempt | None:
     """The attempt with the memory that it held at its end; None if that cannot be."""
     amount = said.get("memory") if isinstance(said, Mapping) else None
     given = attempt.allocation.get(Kind.MEMORY)
-    most = engine.growing.memory if engine.growing is not None else None
+    most = engine.ledgers.most if engine.ledgers is not None else None
     if given is None or most is None or not can_be(amount, most) or amount < given:
         return None
     return attempt._replace(

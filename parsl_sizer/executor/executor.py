@@ -113,8 +113,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         Anything to remember every task of this run by.
     grow
         Whether a task that needs more memory than it was given may have what is free on its
-        node, instead of being stopped and tried again. With Work Queue and TaskVine, if all
-        their workers have as much memory; elsewhere it makes no difference.
+        node, instead of being stopped and tried again. With Work Queue and TaskVine only if
+        all workers have as much memory; with threads it makes no difference.
     lost_retries
         How often a task is run again whose worker or node was lost.
     on_exhausted

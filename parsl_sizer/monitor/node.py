@@ -12,6 +12,9 @@ from . import cgroup, probe
 FOR_S = 60.0
 """Facts are read again after this time: disks fill."""
 
+SPARE = 0.05
+"""So much of a machine's memory is needed to go on."""
+
 _known: dict[str, float] = {}
 _until = 0.0
 
@@ -49,6 +52,17 @@ def memory() -> float | None:
         if amount is not None and amount > 0
     ]
     return min(limits, default=None)
+
+
+def is_short_of_memory() -> bool:
+    """Whether hardly any memory of the machine is left, whoever uses it."""
+    lines = (probe.read("/proc/meminfo") or b"").splitlines()
+    sizes = {name: rest.split() for name, _, rest in (line.partition(b":") for line in lines)}
+    try:
+        available, total = int(sizes[b"MemAvailable"][0]), int(sizes[b"MemTotal"][0])
+    except (KeyError, IndexError, ValueError):
+        return False
+    return available < SPARE * total
 
 
 def disk() -> float | None:

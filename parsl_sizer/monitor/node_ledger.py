@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from . import probe
-from .node import facts
+from .node import facts, is_short_of_memory
 
 Amounts = dict[str, float]
 
@@ -189,8 +189,11 @@ class Claim:
     def grows_to(self, kind: str, amount: float, *, must_fit: bool = True) -> bool:
         """Hold so much of a kind instead, if there is room for that now.
 
-        Who waits for a place is not asked: what runs would have to be stopped.
+        Who waits for a place is not asked: what runs would have to be stopped. But others than
+        our tasks use the machine, too: once it has hardly any memory left, nobody grows.
         """
+        if must_fit and is_short_of_memory():
+            return False
         capacity = self._capacity if must_fit else {}
         for is_last_try in (False, True):
             with self._ledger.changing(LOCKED_S) as table:

@@ -19,7 +19,7 @@ from typing import Any
 from . import call, cgroup, node_ledger, outgoing, report, wire
 from .inline import run_packed_inline
 from .keeper import Keeper
-from .node import can_be_supervised
+from .node import can_be_supervised, facts
 from .node_ledger import UNCLAIMED, Place
 from .sandbox import Sandbox, used, working_folder
 from .watch import Watch, patron
@@ -219,7 +219,9 @@ class Supervisor:
 
 def _backstop(limit: float, claim: dict[str, Any]) -> int:
     """Where the kernel stops a call: above the limit, and above what it may yet grow to."""
-    most = claim["capacity"].get("memory", limit) if claim.get("growth") else limit
+    most = limit
+    if claim.get("growth"):
+        most = claim["capacity"].get("memory") or facts().get("memory", limit)
     return int(most * BACKSTOP_FACTOR + BACKSTOP_MORE)
 
 

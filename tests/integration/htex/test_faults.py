@@ -96,7 +96,10 @@ def test_a_bash_app_that_holds_too_much_is_stopped_with_all_its_processes() -> N
 def test_a_bash_app_that_needs_more_gets_it() -> None:
     future = tasks.bash_hold(900, 0.4)
     assert future.result(LIMIT_S) == 0
-    assert endings(future) == [EXHAUSTED, DONE]
+    assert endings(future) == [DONE]
+    [only] = sizing_of(future).attempts
+    assert only.allocation[Kind.MEMORY] > 900e6
+    assert "it grew" in only.why
 
 
 # Disk

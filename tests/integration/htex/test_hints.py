@@ -69,7 +69,7 @@ def test_no_retry_runs_a_task_once_whatever_happens(
 ) -> None:
     notes = tmp_path / "notes"
     with pytest.raises(ResourcesExhausted):
-        tasks.once_only(str(notes), 1500).result(LIMIT_S)
+        tasks.once_only(str(notes), 2500).result(LIMIT_S)
     assert notes.read_text() == "x"
 
 

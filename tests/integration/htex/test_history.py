@@ -39,7 +39,8 @@ def test_every_attempt_is_recorded_with_all_that_is_known(path: Path, tmp_path: 
     data = tmp_path / "data"
     data.write_bytes(b"x" * 1000)
     node = "cores=2,memory=2GB"
-    with running(sized(archive=path, labels={"campaign": "May"}, node=node), tmp_path):
+    made = sized(archive=path, labels={"campaign": "May"}, node=node, grow=False)
+    with running(made, tmp_path):
         spec = {"labels": {"sample": 7}, "category": "held"}
         assert tasks.hold(700, 0.5, parsl_resource_specification=spec).result(LIMIT_S) == 700
         tasks.size_of_inputs(inputs=[File(str(data))]).result(LIMIT_S)
@@ -69,7 +70,8 @@ def test_every_attempt_is_recorded_with_all_that_is_known(path: Path, tmp_path: 
 
 def test_the_next_run_begins_where_this_one_ended(path: Path, tmp_path: Path) -> None:
     for number in range(2):
-        with running(sized(archive=path, node="cores=2,memory=2GB"), tmp_path / str(number)):
+        made = sized(archive=path, node="cores=2,memory=2GB", grow=False)
+        with running(made, tmp_path / str(number)):
             futures = [tasks.hold(700, 0.2) for _ in range(6)]
             assert [future.result(LIMIT_S) for future in futures] == [700] * 6
             attempts = [attempt for future in futures for attempt in sizing_of(future).attempts]

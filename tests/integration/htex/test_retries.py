@@ -16,7 +16,7 @@ LIMIT_S = 100
 
 @pytest.fixture(scope="module")
 def retried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SizedExecutor]:
-    made = sized(node="cores=2,memory=400MB")
+    made = sized(node="cores=2,memory=400MB", grow=False)
     folder = tmp_path_factory.mktemp("retried")
     with running(made, folder, retries=2, retry_handler=retry_handler):
         yield made

@@ -79,7 +79,7 @@ def test_a_function_may_split_before_a_node_is_full(tmp_path: Path) -> None:
         return Split([Part(numbers[:1], **kwargs), Part(numbers[1:], **kwargs)], sum)
 
     kwargs = {"parsl_resource_specification": {"memory": 150}}
-    with running(splitting(at_once, "auto"), tmp_path):
+    with running(splitting(at_once, "auto", grow=False), tmp_path):
         future = tasks.total([3, 4], **kwargs)
         assert future.result(LIMIT_S) == 7
         [attempt] = sizing_of(future).attempts
@@ -92,7 +92,7 @@ def test_a_function_that_raises_leaves_the_task_to_us(
     def broken(exhaustion: Exhaustion) -> Split:
         raise ValueError("no idea")
 
-    with running(splitting(broken, "auto"), tmp_path):
+    with running(splitting(broken, "auto", grow=False), tmp_path):
         grows = tasks.total([1, 2, 3], parsl_resource_specification={"memory": 150})
         fails = tasks.total(NUMBERS, s=60)
         assert grows.result(LIMIT_S) == 6

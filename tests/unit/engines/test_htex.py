@@ -9,8 +9,9 @@ from parsl.executors import HighThroughputExecutor
 from parsl.launchers import SrunLauncher
 from parsl.providers import LocalProvider
 
-from parsl_sizer.engines.htex import HighThroughput
-from parsl_sizer.model import Amounts, Kind, Node, Resources
+from parsl_sizer.engines.htex import ELSEWHERE_S, HighThroughput
+from parsl_sizer.executor.calls import Call
+from parsl_sizer.model import Amounts, Attempt, Kind, Node, OptOut, Resources, TaskInfo
 
 GB = 1e9
 
@@ -166,3 +167,35 @@ def test_several_blocks_or_nodes_are_shared() -> None:
     assert engine().is_shared
     assert not engine(provider=LocalProvider(max_blocks=1)).is_shared
     assert engine(provider=LocalProvider(max_blocks=1, nodes_per_block=2)).is_shared
+
+
+def claim(made: HighThroughput, *, grows: bool = True, **more: Any) -> Any:
+    """What is claimed for an attempt with 1 GB of memory and of disk."""
+    task = TaskInfo(1, "align", opt_outs=more.pop("opt_outs", frozenset()))
+    attempt = Attempt(task, 1, {Kind.MEMORY: GB, Kind.DISK: GB}, **more)
+    return Call(len, (), {}, "runner", {}, "run", grows).order(made, attempt).get("claim")
+
+
+def test_on_the_only_node_memory_is_claimed_so_that_tasks_can_grow() -> None:
+    made = engine({Kind.MEMORY: 8 * GB}, provider=LocalProvider(max_blocks=1))
+    base = {"ledger": "run", "capacity": {"memory": 8 * GB}, "amounts": {"memory": GB}}
+    assert claim(made) == base  # no node is known yet
+    made.nodes()
+    assert claim(made) == base | {"growth": "fitting"}
+    assert claim(made, opt_outs=frozenset({OptOut.FIXED})) == base
+    assert claim(made, enforced=False) == base | {"growth": "any"}
+    assert claim(made, grows=False) is None
+
+
+def test_on_nodes_that_htex_picks_tasks_grow_and_are_sent_elsewhere() -> None:
+    made = engine()
+    base: dict[str, object] = {"ledger": "run", "capacity": {}, "patience_s": ELSEWHERE_S}
+    base["amounts"] = {"memory": GB, "disk": GB}
+    assert claim(made) == base
+    made.inner.managers = [manager("a"), manager("b")]
+    made.seen(report("small", "a", cores=4, memory=8 * GB, disk=GB))
+    made.seen(report("large", "b", cores=4, memory=64 * GB, disk=GB))
+    made.nodes()
+    assert made.ledgers.most == 64 * GB
+    assert claim(made) == base | {"growth": "fitting"}
+    assert claim(made, grows=False) == base

@@ -268,12 +268,13 @@ def test_a_question_that_nobody_answered_ends_with_the_engine(
 
 
 def test_tasks_grow_where_all_workers_have_as_much_memory() -> None:
-    assert engine(None, LARGE).growing == (LARGE.memory, math.inf)
+    whole = {Kind.MEMORY: LARGE.memory}
+    assert engine(None, LARGE).ledgers == (LARGE.memory, whole, True, math.inf)
     nearly = LARGE.updated({Kind.MEMORY: LARGE.memory * 1.001})
-    assert engine(None, nearly, LARGE).growing == (LARGE.memory, ELSEWHERE_S)
-    assert engine(None, LARGE, SMALL).growing == (None, ELSEWHERE_S)
-    assert engine().growing == (None, math.inf)
-    assert engine(None, LARGE, autolabel=True).growing is None
+    assert engine(None, nearly, LARGE).ledgers == (LARGE.memory, whole, True, ELSEWHERE_S)
+    assert engine(None, LARGE, SMALL).ledgers == (None, {}, True, ELSEWHERE_S)
+    assert engine().ledgers == (None, {}, True, math.inf)
+    assert engine(None, LARGE, autolabel=True).ledgers is None
 
 
 def claim(made: WorkQueue, *, grows: bool = True, **more: Any) -> Any:

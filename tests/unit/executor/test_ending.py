@@ -14,7 +14,7 @@ from parsl.executors.high_throughput.errors import ManagerLost, WorkerLost
 from parsl.serialize import serialize
 
 from parsl_sizer.engines import Engine
-from parsl_sizer.engines.base import Growing
+from parsl_sizer.engines.base import NodeLedgers
 from parsl_sizer.engines.htex import HighThroughput
 from parsl_sizer.engines.threads import Threads
 from parsl_sizer.executor import ending
@@ -37,6 +37,8 @@ THREADS = Threads(ThreadPoolExecutor())
 
 class Htex(HighThroughput):
     """Its errors only: nothing is started."""
+
+    ledgers = None  # type: ignore[assignment]
 
     def __init__(self) -> None:
         pass
@@ -326,7 +328,7 @@ def test_no_node_is_known_by_nonsense(poison: dict[str, Any]) -> None:
 class Grows(Htex):
     """Its tasks grow, on workers that have 5000 bytes."""
 
-    growing = Growing(5000.0, math.inf)
+    ledgers = NodeLedgers(5000.0, {})  # type: ignore[assignment]
 
 
 GROWS = Grows()

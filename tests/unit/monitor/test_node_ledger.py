@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from parsl_sizer.monitor import node_ledger
+from parsl_sizer.monitor import node, node_ledger
 from parsl_sizer.monitor.node_ledger import Claim, Full, Ledger, Table
 
 Eventually = Callable[..., Any]
@@ -237,6 +237,18 @@ def test_a_claim_grows_into_what_is_free(ledger: Ledger) -> None:
     claim.release()
     assert not claim.grows_to("memory", 1)
     assert ledger.table().held == {}
+
+
+def test_nobody_grows_while_the_machine_is_short_of_memory(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = ledger.wait({"memory": 10}, {"memory": 2})
+    monkeypatch.setattr(node, "SPARE", 1.1)  # as if others had taken all of it
+    assert not claim.grows_to("memory", 3)
+    assert claim.grows_to("memory", 3, must_fit=False)  # it has it already
+    monkeypatch.setattr(node, "SPARE", 0.0)
+    assert claim.grows_to("memory", 4)
+    claim.release()
 
 
 def test_what_runs_grows_before_others_begin(
