@@ -196,7 +196,7 @@ def test_an_order_with_a_claim_waits_for_it(
 def test_a_ledger_has_a_folder_per_user_and_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_ledger.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(node_ledger, "IN_MEMORY", str(tmp_path))
     node_ledger.folder.cache_clear()
     try:
         found = node_ledger.folder("run/7")
@@ -391,12 +391,24 @@ def test_an_empty_table_has_room_for_anything() -> None:
 def test_a_folder_that_others_can_write_to_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_ledger.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr(node_ledger, "IN_MEMORY", str(tmp_path))
     node_ledger.folder.cache_clear()
     try:
         above = node_ledger.folder("run").parent
         above.chmod(0o770)
         with pytest.raises(PermissionError):
             node_ledger.folder("another")
+    finally:
+        node_ledger.folder.cache_clear()
+
+
+def test_without_a_folder_in_memory_it_is_among_the_temporary_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_ledger, "IN_MEMORY", str(tmp_path / "absent"))
+    monkeypatch.setattr(node_ledger.tempfile, "gettempdir", lambda: str(tmp_path))
+    node_ledger.folder.cache_clear()
+    try:
+        assert node_ledger.folder("run").parent.parent == tmp_path
     finally:
         node_ledger.folder.cache_clear()
