@@ -91,7 +91,9 @@ def hold(megabytes: int) -> int:
 
 def run() -> None:
     """Real tasks, sized by it: an executor takes what makes one strategy per category."""
-    executor = SizedExecutor(strategy=build(Setting(), last=5), node="memory=1GB")
+    strategy = build(Setting(), last=5)
+    # Tasks do not grow here, so that the strategy is asked what comes next.
+    executor = SizedExecutor(strategy=strategy, node="memory=1GB", grow=False)
     with TemporaryDirectory() as folder, parsl.load(Config(executors=[executor], run_dir=folder)):
         for megabytes in (60, 80, 70, 200):  # one after the other, so each learns from those before
             future = hold(megabytes)

@@ -94,7 +94,7 @@ class Engine(ABC):
 
     @property
     def is_shared(self) -> bool:
-        """Whether it picks the node of a task that we pack for: then nodes keep a ledger."""
+        """Whether it picks the node of a task that we pack for: then nodes need a ledger."""
         return False
 
     @property

@@ -46,6 +46,9 @@ NEAR_AT_KILL = 0.9
 CPU_S = LONGEST_S * MOST[Kind.CORES]
 """All the cores of a node, all the time."""
 
+ROUNDING = 1e-9
+"""Sums of floats are not exact."""
+
 LIMITED = (Kind.MEMORY, Kind.DISK)
 
 _KINDS = {kind.value: kind for kind in Kind}
@@ -113,7 +116,7 @@ def read(
         return _declined(attempt, report, now)
     usage, rejected = _usage(report, _since(attempt, now))
     if "grown" in report:
-        grown = _grown(attempt, report["grown"], engine)
+        grown = _grown(attempt, report, engine)
         attempt, rejected = grown or attempt, rejected or grown is None
     answer = _of_report(report, attempt, usage, now, recogniser)
     answer.report, answer.rejected = report, rejected
@@ -131,12 +134,18 @@ class Grown(NamedTuple):
         return f"{self.reason}; given {given} at first, it grew while its node had room"
 
 
-def _grown(attempt: Attempt, said: object, engine: Engine) -> Attempt | None:
+def _grown(attempt: Attempt, report: Mapping[str, Any], engine: Engine) -> Attempt | None:
     """The attempt with the memory that it held at its end; None if that cannot be."""
+    said, node = report["grown"], report.get("node")
     amount = said.get("memory") if isinstance(said, Mapping) else None
     given = attempt.allocation.get(Kind.MEMORY)
     most = engine.ledgers.most if engine.ledgers is not None else None
-    if given is None or most is None or not can_be(amount, most) or amount < given:
+    if given is None or most is None:
+        return None
+    here = node.get("memory") if isinstance(node, Mapping) else None
+    if can_be(here, MOST[Kind.MEMORY]):  # it may be the first word of a larger node
+        most = max(most, here)
+    if not can_be(amount, most * (1 + ROUNDING)) or amount < given:
         return None
     return attempt._replace(
         allocation={**attempt.allocation, Kind.MEMORY: float(amount)},

@@ -289,7 +289,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         if instead:
             kwargs.update(instead)
         isolation = self._isolation_of(hints.isolation or self.isolation)
-        call = Call(func, args, kwargs, isolation, given, self._ledger, self.grow)
+        grows = self.grow and not self.observe
+        call = Call(func, args, kwargs, isolation, given, self._ledger, grows)
         packs = self._engine.takes_bytes and isolation != "fork"
         size = call.pack() if packs else 0
         job = Job(task, call, SizedFuture(task.task_id), recogniser=recogniser, tag=tag)

@@ -20,6 +20,11 @@ ROOT = Path("/sys/fs/cgroup")
 PREFIX = "parsl_sizer-"
 UNLIMITED = 1 << 60
 """Version 1 says "no limit" with a number close to 2**63."""
+NAMES = {
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+    2: ("memory.max", "memory.current"),
+}
+"""The files with the limit of memory and its use, by version."""
 
 
 class Place(NamedTuple):
@@ -61,9 +66,22 @@ def memory(found: Place | None) -> float | None:
     """The lowest limit of memory that holds in a group."""
     if found is None:
         return None
-    name = "memory.limit_in_bytes" if found.version == 1 else "memory.max"
+    name, _ = NAMES[found.version]
     limits = [_number(_text(folder / name)) for folder in found.upwards()]
     return min((limit for limit in limits if limit is not None), default=None)
+
+
+def memory_left(found: Place | None) -> float:
+    """The least share of its limit that is left to a group, or to one above it."""
+    if found is None:
+        return 1.0
+    shares = [1.0]
+    for folder in found.upwards():
+        limit, use = (_number(_text(folder / name)) for name in NAMES[found.version])
+        if limit and use is not None:
+            cached = _counts(folder / "memory.stat").get("inactive_file", 0.0)
+            shares.append(1.0 - (use - cached) / limit)
+    return min(shares)
 
 
 def cores(found: Place | None) -> float | None:
@@ -98,9 +116,15 @@ def _number(text: str) -> float | None:
 def kills(folder: Path, version: int) -> int | None:
     """How often the kernel has killed in a group for lack of memory."""
     name = "memory.oom_control" if version == 1 else "memory.events"
-    counts = dict(line.split(" ", 1) for line in _text(folder / name).splitlines() if " " in line)
-    count = _number(counts.get("oom_kill", ""))
+    count = _counts(folder / name).get("oom_kill")
     return None if count is None else int(count)
+
+
+def _counts(path: Path) -> dict[str, float]:
+    """What a file with a name and a number in each line says."""
+    words = (line.partition(" ") for line in _text(path).splitlines())
+    found = {name: _number(number) for name, _, number in words}
+    return {name: number for name, number in found.items() if number is not None}
 
 
 class Group:
@@ -121,7 +145,7 @@ class Group:
         """Have the kernel stop it at so many bytes, page cache included."""
         if amount == self._limit:
             return
-        name = "memory.limit_in_bytes" if self.version == 1 else "memory.max"
+        name, _ = NAMES[self.version]
         none = b"-1" if self.version == 1 else b"max"
         if probe.write(str(self.folder / name), none if amount is None else b"%d" % amount):
             self._limit = amount

@@ -29,7 +29,7 @@ def run_forked(
     with node_ledger.claimed(order.get("claim")) as place:
         try:
             has_own_folder = order.get("sandbox") != "cwd"
-            supervisor = Supervisor(once, has_own_folder=has_own_folder).prepared(order)
+            supervisor = Supervisor(once, has_own_folder=has_own_folder).prepared(order, place)
         except OSError:  # no process, no descriptor left: better unprotected than not at all
             return run_inline({**order, "claim": None}, func, args, kwargs)
         with supervisor:

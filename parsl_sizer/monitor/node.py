@@ -13,7 +13,7 @@ FOR_S = 60.0
 """Facts are read again after this time: disks fill."""
 
 SPARE = 0.05
-"""So much of a machine's memory is needed to go on."""
+"""Who has less than this share of its memory left is short of it."""
 
 _known: dict[str, float] = {}
 _until = 0.0
@@ -55,14 +55,14 @@ def memory() -> float | None:
 
 
 def is_short_of_memory() -> bool:
-    """Whether hardly any memory of the machine is left, whoever uses it."""
+    """Whether hardly any memory of the machine, or of this process's group, is left."""
     lines = (probe.read("/proc/meminfo") or b"").splitlines()
     sizes = {name: rest.split() for name, _, rest in (line.partition(b":") for line in lines)}
     try:
-        available, total = int(sizes[b"MemAvailable"][0]), int(sizes[b"MemTotal"][0])
-    except (KeyError, IndexError, ValueError):
-        return False
-    return available < SPARE * total
+        left = int(sizes[b"MemAvailable"][0]) / int(sizes[b"MemTotal"][0])
+    except (KeyError, IndexError, ValueError, ZeroDivisionError):
+        left = 1.0
+    return min(left, cgroup.memory_left(cgroup.place("memory"))) < SPARE
 
 
 def disk() -> float | None:

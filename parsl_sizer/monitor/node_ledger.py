@@ -36,14 +36,11 @@ DEAD_SHARE = 0.02
 """...or, by who has waited long, once in this share of that time."""
 LOCKED_S = 0.1
 """Who watches a task does not wait for the ledger longer than this."""
-LONG_S = 2.0
-"""Who has waited so long is next: else a large claim might wait for small ones for ever."""
+OVERTAKEN = 100
+"""Who was overtaken so often is next: else a large claim might wait for small ones for ever."""
 TOLERANCE = 1e-9
 """Sums of floats are not exact: what is over by less fits."""
 OLD_S = 86_400.0
-IN_MEMORY = "/dev/shm"
-WORKERS = ("work_queue_worker", "vine_worker")
-"""Programs that pack tasks themselves; a host may have several."""
 
 
 class Place:
@@ -60,6 +57,10 @@ class Place:
         self.waited_s = waited_s
         """How long there was no room for it."""
         self.growth = None if claim is None else growth
+
+    def free(self, kind: str) -> float:
+        """So much more it might have now."""
+        return self.claim.free(kind) if self.claim is not None and self.growth is not None else 0.0
 
     def grows_to(self, kind: str, amount: float) -> bool:
         """Have so much instead, if it may; not if the ledger cannot be had at once."""
@@ -98,13 +99,17 @@ def _claim_on_host(claim: dict[str, Any]) -> Claim:
     # Of disk, what is free has what tasks wrote taken off already.
     capacity = {name: amount for name, amount in facts().items() if name != "disk"}
     capacity.update(claim["capacity"])
-    ledger = Ledger(folder(str(claim["ledger"])))
-    return ledger.wait(capacity, claim["amounts"], claim.get("patience_s", math.inf))
+    name, worker = str(claim["ledger"]), probe.patron()
+    try:
+        return _waited_for(claim, capacity, folder(name), worker)
+    except FileNotFoundError:  # somebody has tidied up
+        folder.cache_clear()
+        return _waited_for(claim, capacity, folder(name), worker)
 
 
 def _claim_on_worker(claim: dict[str, Any]) -> Claim:
     """A claim that ends with its worker, on what that has promised."""
-    worker = probe.ancestor(WORKERS)
+    worker = probe.packer()
     if worker is None:
         raise FileNotFoundError("this process does not come out of a worker that is known")
     pid = worker[0]
@@ -114,10 +119,19 @@ def _claim_on_worker(claim: dict[str, Any]) -> Claim:
         capacity["memory"] = min(capacity["memory"], promised)
     # The folder of a worker goes when it goes.
     home = Path(f"/proc/{pid}/cwd").readlink()
-    ledger = Ledger(_ours(home / f"parsl_sizer-ledger-{_safe(str(claim['ledger']))}-{pid}"))
-    patience_s = claim.get("patience_s", math.inf)
-    return ledger.wait(
-        capacity, claim["amounts"], patience_s, is_wanted=lambda: probe.is_same(*worker)
+    path = _ours(home / f"parsl_sizer-ledger-{_safe(str(claim['ledger']))}-{pid}")
+    return _waited_for(claim, capacity, path, worker)
+
+
+def _waited_for(
+    claim: dict[str, Any], capacity: Amounts, path: Path, worker: probe.Known | None
+) -> Claim:
+    """The claim, made in this folder, unless its worker dies meanwhile."""
+    return Ledger(path).wait(
+        capacity,
+        claim["amounts"],
+        claim.get("patience_s", math.inf),
+        is_wanted=lambda: worker is None or probe.is_same(*worker),
     )
 
 
@@ -139,9 +153,7 @@ def promised_memory(command: bytes) -> float | None:
 def folder(name: str) -> Path:
     """Where the claims of one ledger on this host are: a place that nobody else can write to."""
     host = socket.gethostname()
-    # In memory, if possible: on a disk a claim takes three times as long.
-    base = IN_MEMORY if os.access(IN_MEMORY, os.W_OK | os.X_OK) else tempfile.gettempdir()
-    above = _ours(Path(base, f"parsl_sizer-ledger-{os.getuid()}-{host}"))
+    above = _ours(Path(tempfile.gettempdir(), f"parsl_sizer-ledger-{os.getuid()}-{host}"))
     path = above / _safe(name)
     path.mkdir(mode=0o700, exist_ok=True)
     _sweep(above)
@@ -189,6 +201,11 @@ class Claim:
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         new.rename(self.path)
 
+    def free(self, kind: str) -> float:
+        """What nobody holds of a kind, as far as that is known."""
+        held = sum(amounts.get(kind, 0.0) for amounts in self._ledger.table().held.values())
+        return max(0.0, self._capacity.get(kind, 0.0) - held)
+
     def grows_to(self, kind: str, amount: float, *, must_fit: bool = True) -> bool:
         """Hold so much of a kind instead, if there is room for that now.
 
@@ -203,7 +220,7 @@ class Claim:
                 if table.grows_to(self.name, capacity, kind, amount):
                     return True
             if not is_last_try:
-                self._ledger.bury()
+                self._ledger.bury(LOCKED_S)
         return False
 
     def release(self) -> None:
@@ -222,9 +239,11 @@ class Table:
         known = json.loads(text) if text else {}
         self.held: dict[str, Amounts] = known.get("held", {})
         self.next: str | None = known.get("next")
+        self.taken: int = known.get("taken", 0)
+        """How many there have been."""
 
     def __str__(self) -> str:
-        return json.dumps({"held": self.held, "next": self.next})
+        return json.dumps({"held": self.held, "next": self.next, "taken": self.taken})
 
     def has_room(self, name: str, capacity: Amounts, amounts: Amounts) -> bool:
         """Whether a claim fits beside those that are held; one that never fits is let in alone."""
@@ -266,7 +285,7 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._table = path / "table"
+        self._table, self._new = path / "table", path / "table.new"
 
     def wait(
         self,
@@ -279,7 +298,7 @@ class Ledger:
         claim = Claim(self, capacity)
         try:
             began, looked = time.monotonic(), -math.inf
-            pause_s = SHORTEST_S
+            taken, pause_s = self.table().taken, SHORTEST_S
             while not self._takes(claim, capacity, amounts):
                 now = time.monotonic()
                 if now - looked > max(DEAD_EVERY_S, DEAD_SHARE * (now - began)):
@@ -289,8 +308,7 @@ class Ledger:
                         raise Full
                 if now - began > patience_s:
                     raise Full
-                if now - began > LONG_S:
-                    self._queue(claim)
+                self._queue(claim, taken)
                 time.sleep(pause_s)
                 pause_s = min(1.2 * pause_s, LONGEST_S)
         except BaseException:
@@ -307,17 +325,20 @@ class Ledger:
                 return False
             table.forget(claim.name)
             table.held[claim.name] = amounts
+            table.taken += 1
         return True
 
-    def _queue(self, claim: Claim) -> None:
-        if self.table().next is None:
+    def _queue(self, claim: Claim, taken: int) -> None:
+        """Have it next, if nobody is, and enough were taken since it came."""
+        table = self.table()
+        if table.next is None and table.taken - taken >= OVERTAKEN:
             with self.changing() as table:
                 table.next = table.next or claim.name
 
-    def bury(self) -> None:
+    def bury(self, patience_s: float = math.inf) -> None:
         """Take back what the dead have claimed."""
         if self.table().names() - self.living():
-            with self.changing() as table:
+            with self.changing(patience_s) as table:
                 for name in table.names() - self.living():
                     table.forget(name)
 
@@ -327,10 +348,10 @@ class Ledger:
 
     def table(self) -> Table:
         """The table as it is now."""
-        try:
-            return Table(self._table.read_text())
-        except FileNotFoundError:
-            return Table("")
+        for path in (self._table, self._new, self._table):  # it may be on its way
+            with contextlib.suppress(FileNotFoundError, ValueError):  # the first is half written
+                return Table(path.read_text())
+        return Table("")
 
     @contextlib.contextmanager
     def changing(self, patience_s: float = math.inf) -> Iterator[Table]:
@@ -342,15 +363,23 @@ class Ledger:
         lock = os.open(self.path / "lock", flags, 0o600)
         try:
             _lock(lock, patience_s)
+            if not self._table.exists():  # it is the first, or somebody died on the way
+                with contextlib.suppress(FileNotFoundError):
+                    self._new.rename(self._table)
             table = self.table()
             before = str(table)
             yield table
             if str(table) != before:
-                new = self.path / "table.new"
-                new.write_text(str(table))
-                new.replace(self._table)
+                self._write(str(table))
         finally:
             os.close(lock)
+
+    def _write(self, text: str) -> None:
+        """Under the lock. Somewhere there is a whole table at any time."""
+        self._new.write_text(text)
+        # To replace a file is to wait for the disk, on some file systems.
+        self._table.unlink(missing_ok=True)
+        self._new.rename(self._table)
 
 
 def _lock(descriptor: int, patience_s: float) -> None:
@@ -372,8 +401,10 @@ def _lock(descriptor: int, patience_s: float) -> None:
 def _is_locked(path: Path) -> bool:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
+    except FileNotFoundError:
         return False
+    except OSError:  # that says nothing about its process
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

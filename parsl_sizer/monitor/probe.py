@@ -21,6 +21,9 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 SCANS_OF_A_STRANGER = 50
 """After so many scans strangers are read again: their pids may have got new owners."""
 
+PACKERS = ("work_queue_worker", "vine_worker")
+"""Programs that pack tasks themselves; a host may have several."""
+
 PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
 PR_SET_CHILD_SUBREAPER, PR_GET_CHILD_SUBREAPER = 36, 37
@@ -63,6 +66,10 @@ class Stat(NamedTuple):
     stack: int
     """Where its stack begins: the same as in the process that it was forked from, until it
     runs another program."""
+
+
+Known = tuple[int, Stat]
+"""A process, by its number and what was seen of it."""
 
 
 def read(path: str) -> bytes | None:
@@ -225,7 +232,7 @@ def descendants(root: int) -> list[int]:
     return [pid for pid in tree.members if pid != root]
 
 
-def ancestor(names: Iterable[str]) -> tuple[int, Stat] | None:
+def ancestor(names: Iterable[str]) -> Known | None:
     """The nearest process that this one came out of and that runs one of these programs."""
     wanted = {name[:15] for name in names}
     found = stat()
@@ -235,6 +242,23 @@ def ancestor(names: Iterable[str]) -> tuple[int, Stat] | None:
         if found is not None and found.name in wanted:
             return pid, found
     return None
+
+
+def packer() -> Known | None:
+    """The worker that this process came out of, if it packs tasks itself."""
+    return ancestor(PACKERS)
+
+
+def patron() -> Known | None:
+    """Whom this process works for, if known: its death would leave a call running unwanted.
+
+    Work Queue and TaskVine start the tasks of a worker that was killed elsewhere; a worker of
+    Parsl's own looks for its manager, which is its parent, only between two tasks.
+    """
+    if "PARSL_WORKER_POOL_ID" not in os.environ:
+        return packer()
+    found = stat(os.getppid())
+    return None if found is None else (os.getppid(), found)
 
 
 def is_same(pid: int, before: Stat) -> bool:

@@ -16,13 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import call, cgroup, node_ledger, outgoing, report, wire
+from . import call, cgroup, node_ledger, outgoing, probe, report, wire
 from .inline import run_packed_inline
 from .keeper import Keeper
-from .node import can_be_supervised, facts
+from .node import can_be_supervised
 from .node_ledger import UNCLAIMED, Place
 from .sandbox import Sandbox, used, working_folder
-from .watch import Watch, patron
+from .watch import Watch
 
 LEFTOVER, LEFTOVER_SHARE = 16_000_000, 0.1
 """A runner that a task left with more than both, above what it had fresh, is replaced."""
@@ -56,7 +56,7 @@ class Supervisor:
         self._held: int | None = None
         self._keeps = False
         self._sandbox = Sandbox() if has_own_folder else None
-        self._patron = patron()
+        self._patron = probe.patron()
         place = cgroup.place("memory")
         self._group = cgroup.make(place)
         self._witness = self._group or (place and cgroup.Group(place.folder, place.version))
@@ -124,6 +124,7 @@ class Supervisor:
             folder=folder,
             patron=self._patron,
             place=place,
+            at_growth=lambda amount: self._limit(amount, place),
         )
         is_sent = self._send(sock, order, outside, buffer)
         verdict = watch.wait(self._poll, self._note_kills) if is_sent else "died"
@@ -144,23 +145,22 @@ class Supervisor:
             watch.fill_disk(made, used(folder) if self._sandbox is None else self._sandbox.clear())
         return made
 
-    def prepared(self, order: dict[str, Any]) -> Supervisor:
+    def prepared(self, order: dict[str, Any], place: Place) -> Supervisor:
         """This supervisor, with a runner that is fit for a call.
 
         Raises `OSError` if there is none to be had.
         """
         try:
-            self._prepare(order)
+            self._prepare(order, place)
         except BaseException:
             self.close()
             raise
         return self
 
-    def _prepare(self, order: dict[str, Any]) -> None:
+    def _prepare(self, order: dict[str, Any], place: Place) -> None:
         """Have a runner that the task is not charged more for than it should, and limit it."""
         limit = (order.get("limits") or {}).get("memory") if order.get("enforce") else None
-        if self._group is not None:
-            self._group.limit(None if limit is None else _backstop(limit, order.get("claim") or {}))
+        self._limit(limit, place)
         if self._sock is not None:
             held = self._await_ready(self._sock) if self._held is None else self._held
             kept, self._keeps = self._keeps, bool(order.get("keep_caches"))
@@ -178,6 +178,12 @@ class Supervisor:
         if fresh is None:
             raise ConnectionResetError("The runner of this worker died before it was ready.")
         self.fresh = self._held = fresh
+
+    def _limit(self, amount: float | None, place: Place) -> None:
+        """Have the kernel stop the call above its limit, and above what it may grow to at once."""
+        if self._group is not None:
+            most = None if amount is None else (amount + place.free("memory")) * BACKSTOP_FACTOR
+            self._group.limit(None if most is None else int(most + BACKSTOP_MORE))
 
     def _await_ready(self, sock: socket.socket) -> int | None:
         """What the runner holds when it is ready for a call; None if it died, or hangs."""
@@ -217,14 +223,6 @@ class Supervisor:
             self._keeper.kill()
 
 
-def _backstop(limit: float, claim: dict[str, Any]) -> int:
-    """Where the kernel stops a call: above the limit, and above what it may yet grow to."""
-    most = limit
-    if claim.get("growth"):
-        most = claim["capacity"].get("memory") or facts().get("memory", limit)
-    return int(most * BACKSTOP_FACTOR + BACKSTOP_MORE)
-
-
 _idle: list[Supervisor] = []
 _owner = 0
 
@@ -242,7 +240,7 @@ def run_packed(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
 
 def _run(order: dict[str, Any], buffer: bytes, place: Place) -> dict[str, Any]:
     try:
-        supervisor = _take(order, len(buffer)).prepared(order)
+        supervisor = _take(order, len(buffer)).prepared(order, place)
     except OSError:  # no process, no descriptor left: better unprotected than not at all
         return run_packed_inline({**order, "claim": None}, buffer)
     try:

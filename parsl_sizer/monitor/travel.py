@@ -95,6 +95,8 @@ class Together:
     def __call__(self, order: dict[str, Any], buffers: list[bytes]) -> bytes | list[Any]:
         from .node_ledger import Full, claimed
 
+        if order.get("package") != package():
+            return framed_all([_unequipped() for _ in buffers])
         # One place on the node is enough: they run one after the other, and none lasts.
         try:
             with claimed(order.get("claim")):
@@ -107,7 +109,7 @@ class Together:
         until = time.monotonic() + LATEST_S
         for buffer in buffers:
             is_late = spent_s >= TOGETHER_S or time.monotonic() > until
-            made = refused() if is_late else _run_light(order, buffer)
+            made = refused() if is_late else _run(order, buffer)
             spent_s += _took_s(made)
             reports.append(made)
         return reports
@@ -159,9 +161,12 @@ def _run(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
 
 
 def _run_light(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
-    if order.get("package") != package():
-        return {"parsl_sizer": 1, "ending": "unequipped", "payload": None}
-    return _run(order, buffer)
+    return _run(order, buffer) if order.get("package") == package() else _unequipped()
+
+
+def _unequipped() -> dict[str, Any]:
+    """The report of a worker that has another version of this package: nothing was run."""
+    return {"parsl_sizer": 1, "ending": "unequipped", "payload": None}
 
 
 def _took_s(report: dict[str, Any]) -> float:
@@ -205,14 +210,18 @@ def source_of(name: str) -> str:
 
 
 def lean(source: str) -> str:
-    """The same program without comments and docstrings: it crosses the wire with every task.
+    """The same program without what is for readers only: it crosses the wire with every task.
 
-    >>> print(lean('def f():\\n    "Says so."\\n    return 1  # one'))
-    def f():
-        return 1
+    >>> print(lean('def f(x: int) -> int:\\n    "Says so."\\n    return x  # one'))
+    def f(x):
+        return x
     """
     tree = ast.parse(source)
     for node in ast.walk(tree):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.FunctionDef):
+            node.returns = None
         body = getattr(node, "body", None)
         if isinstance(body, list):
             kept = [child for child in body if not _is_text(child)]

@@ -5,7 +5,6 @@ A limit of memory is raised instead of broken where the call may grow in its `pl
 
 from __future__ import annotations
 
-import os
 import select
 from collections.abc import Callable
 from time import perf_counter, thread_time
@@ -13,7 +12,7 @@ from typing import Any
 
 from . import probe, report, sandbox
 from .limit import Limit
-from .node_ledger import WORKERS, Place
+from .node_ledger import Place
 from .sampler import Sampler, peak_of
 
 FIRST_S, SECOND_S, LONGEST_S = 0.010, 0.020, 0.050
@@ -29,18 +28,6 @@ LEAST_GROWTH = 1.01
 PATRON_EVERY_S = 1.0
 
 
-def patron() -> tuple[int, probe.Stat] | None:
-    """Whom this process works for, if known: its death would leave a call running unwanted.
-
-    Work Queue and TaskVine start the tasks of a worker that was killed elsewhere; a worker of
-    Parsl's own looks for its manager, which is its parent, only between two tasks.
-    """
-    if "PARSL_WORKER_POOL_ID" in os.environ:
-        found = probe.stat(os.getppid())
-        return None if found is None else (os.getppid(), found)
-    return probe.ancestor(WORKERS)
-
-
 class Watch:
     """What is seen of one call from outside, and what its order allows."""
 
@@ -52,11 +39,13 @@ class Watch:
         twin: int,
         fresh: int,
         folder: str | None,
-        patron: tuple[int, probe.Stat] | None,
+        patron: probe.Known | None,
         place: Place,
+        at_growth: Callable[[float], None],
     ) -> None:
         self.broken: list[str] = []
         self._place = place
+        self._at_growth = at_growth
         self._grown: float | None = None
         self._began = perf_counter()
         self._order = order
@@ -122,18 +111,24 @@ class Watch:
         elif self._sampler is not None and not self._grows_with(use, limit):
             # To be sure of what the members of a tree share takes long.
             use = self._sampler.verify()
-            if use > limit.amount and not self._grows_with(use, limit):
+            if use <= limit.amount or self._grows_with(use, limit):
+                return
+            if self._order.get("enforce"):
                 self.broken.append(kind)
+            else:  # it has what it takes, also if that cannot be noted
+                limit.raise_to(use, perf_counter())
 
     def _grows_with(self, use: int, limit: Limit) -> bool:
         """Have the call hold a little more memory than it uses, if it may."""
-        for growth in (GROWTH, LEAST_GROWTH):
+        for growth in (GROWTH, LEAST_GROWTH, 1.0):
             amount = growth * use
             if self._place.grows_to("memory", amount):
                 self._grown = amount
                 limit.raise_to(amount, perf_counter())
                 if self._sampler is not None:
                     self._sampler.limit = amount
+                if self._order.get("enforce"):
+                    self._at_growth(amount)
                 return True
         return False
 

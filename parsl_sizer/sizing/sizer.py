@@ -617,6 +617,7 @@ def _plausible(outcome: Outcome, capacity: Resources | None) -> bool:
         return True
     controlled = outcome.attempt.allocation
     for kind, peak in outcome.usage.peak.items():
-        if kind in controlled and peak > capacity[kind]:
+        # It may have grown on a larger node than that for which there was room.
+        if kind in controlled and peak > max(capacity[kind], controlled[kind]):
             return False
     return True

@@ -52,7 +52,7 @@ def expected(files: dict[str, Any]) -> Any:
 def sized_run(folder: Path, gb: float = NODE_GB, **options: Any) -> Iterator[Run]:
     """Parsl with a sized executor; at the end no more was given out than there is."""
     run = Run(folder / "archive.sqlite3")
-    made = sized(htex(2), node=f"cores=2,memory={gb}GB", archive=run.archive, **options)
+    made = sized(htex(2), node=f"cores=2,memory={gb}GB", archive=run.archive, grow=False, **options)
     with running(made, folder):
         yield run
     assert run.most_given_out() <= gb * 1e9

@@ -22,7 +22,8 @@ SIZES = (20, 60, 40, 30)
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
     folder = tmp_path_factory.mktemp("executables")
-    with campaign(sized(node="cores=2,memory=800MB"), [methods.Relax()], folder) as made:
+    executor = sized(node="cores=2,memory=800MB", grow=False)
+    with campaign(executor, [methods.Relax()], folder) as made:
         yield made
 
 

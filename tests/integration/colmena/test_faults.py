@@ -32,7 +32,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
         *(methods.failing, methods.giant, methods.killed),
     ]
     folder = tmp_path_factory.mktemp("faults")
-    executor = sized(node=NODE, category=broken, on_exhausted=broken_too)
+    executor = sized(node=NODE, category=broken, on_exhausted=broken_too, grow=False)
     with campaign(executor, served, folder) as made:
         yield made
 

@@ -38,7 +38,7 @@ def test_the_same_results_and_every_task_is_known_for_what_it_is(
     (tmp_path / "sized").mkdir()
     plain = searched(htex(), tmp_path / "plain", tags=tags)
     archive = tmp_path / "archive.sqlite3"
-    executor = sized(node=f"cores=2,memory={NODE / 1e6:g}MB", archive=archive)
+    executor = sized(node=f"cores=2,memory={NODE / 1e6:g}MB", archive=archive, grow=False)
     thinker = searched(executor, tmp_path / "sized", tags=tags)
 
     assert thinker.energies == plain.energies

@@ -21,7 +21,7 @@ def noted(path: Path) -> int:
 
 @pytest.fixture(scope="module", autouse=True)
 def sized_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with running(sized(), tmp_path_factory.mktemp("memo")):
+    with running(sized(grow=False), tmp_path_factory.mktemp("memo")):
         yield
 
 

@@ -34,7 +34,7 @@ def test_every_task_has_its_rows_and_sizes_make_no_tries(tmp_path: Path) -> None
         resource_monitoring_interval=0.2,
     )
     resource_tracker.ensure_running()  # it lasts as long as this process, not as the run
-    with running(sized(htex(1)), tmp_path, monitoring=monitoring):
+    with running(sized(htex(1), grow=False), tmp_path, monitoring=monitoring):
         futures = [
             apps.sleeping(0.5),
             apps.grown(400, str(tmp_path / "notes")),

@@ -20,7 +20,7 @@ DONE, EXHAUSTED = Ending.DONE, Ending.EXHAUSTED
 @pytest.fixture(scope="module", autouse=True)
 def sized_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     folder = tmp_path_factory.mktemp("retries")
-    with running(sized(), folder, retries=RETRIES, retry_handler=retry_handler):
+    with running(sized(grow=False), folder, retries=RETRIES, retry_handler=retry_handler):
         yield
 
 

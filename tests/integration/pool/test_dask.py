@@ -19,7 +19,7 @@ dask = pytest.importorskip("dask", reason="dask is not installed here")
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SizedPoolExecutor]:
     folder = tmp_path_factory.mktemp("pool")
-    with nothing_left(), SizedPoolExecutor(sized(), run_dir=folder) as pool:
+    with nothing_left(), SizedPoolExecutor(sized(grow=False), run_dir=folder) as pool:
         yield pool
 
 

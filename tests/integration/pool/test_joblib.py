@@ -21,7 +21,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SizedPoolExecutor
     from parsl_sizer import register_joblib
 
     folder = tmp_path_factory.mktemp("pool")
-    with nothing_left(), SizedPoolExecutor(sized(), run_dir=folder) as pool:
+    with nothing_left(), SizedPoolExecutor(sized(grow=False), run_dir=folder) as pool:
         register_joblib(pool)
         yield pool
 

@@ -46,7 +46,7 @@ MB = 1_000_000
 @pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SizedPoolExecutor]:
     folder = tmp_path_factory.mktemp("pool")
-    with nothing_left(), SizedPoolExecutor(sized(), run_dir=folder) as pool:
+    with nothing_left(), SizedPoolExecutor(sized(grow=False), run_dir=folder) as pool:
         yield pool
 
 

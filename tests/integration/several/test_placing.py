@@ -41,7 +41,7 @@ def test_both_groups_are_used_and_no_node_is_over_committed(tmp_path: Path) -> N
 
 def test_a_task_grows_into_the_group_with_larger_nodes(tmp_path: Path) -> None:
     archive = tmp_path / "archive.sqlite"
-    with running(two_groups(archive=archive), tmp_path):
+    with running(two_groups(archive=archive, grow=False), tmp_path):
         spec = {"memory": "200MB"}
         future = tasks.hold(1300, 0.5, parsl_resource_specification=spec)
         assert future.result(LIMIT_S) == 1300

@@ -370,6 +370,14 @@ def test_growth_that_cannot_be_is_not_believed(grown: object) -> None:
     assert answer.rejected
 
 
+def test_an_attempt_may_have_grown_on_a_node_that_is_larger_than_all_known() -> None:
+    said = report(memory=5900.0, grown={"memory": 6000.0})
+    assert read(said, engine=GROWS).rejected
+    answer = read(said | {"node": {"memory": 8000.0}}, engine=GROWS)
+    assert answer.outcome.attempt.allocation[MEMORY] == 6000.0
+    assert not answer.rejected
+
+
 def test_nothing_grows_where_it_cannot() -> None:
     given = attempt(cores=1.0)
     said = report(grown={"memory": 2000.0})

@@ -91,6 +91,18 @@ def test_the_lowest_limit_on_the_way_up_holds(unified: Path, process: Path) -> N
     assert cgroup.cores(at("cpu", unified, process)) == 2.5
 
 
+def test_what_is_left_is_what_is_used_but_for_what_can_be_dropped(
+    unified: Path, process: Path
+) -> None:
+    assert cgroup.memory_left(None) == 1.0
+    assert cgroup.memory_left(at("memory", unified, process)) == 1.0
+    write(unified / "job" / "memory.max", f"{4 * GB}\n")
+    write(unified / "job" / "memory.current", f"{3 * GB}\n")
+    assert cgroup.memory_left(at("memory", unified, process)) == 0.25
+    write(unified / "job" / "memory.stat", f"anon {2 * GB}\ninactive_file {GB}\n")
+    assert cgroup.memory_left(at("memory", unified, process)) == 0.5
+
+
 def test_in_version_1_no_limit_is_a_huge_number(tmp_path: Path) -> None:
     write(tmp_path / "memory.limit_in_bytes", "9223372036854771712\n")
     write(tmp_path / "cpu.cfs_quota_us", "-1\n")

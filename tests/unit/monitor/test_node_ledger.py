@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -73,10 +74,10 @@ def test_a_kind_without_capacity_does_not_bind(ledger: Ledger) -> None:
         claim.release()
 
 
-def test_who_has_waited_long_is_next(
+def test_who_was_overtaken_often_is_next(
     ledger: Ledger, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_ledger, "LONG_S", 0.0)
+    monkeypatch.setattr(node_ledger, "OVERTAKEN", 0)
     first = ledger.wait({"memory": 10}, {"memory": 5})
     large = waiting(ledger, {"memory": 10}, {"memory": 10})
     eventually(lambda: ledger.table().next)
@@ -86,6 +87,21 @@ def test_who_has_waited_long_is_next(
     first.release()
     eventually(lambda: large)[0].release()
     eventually(lambda: small)[0].release()
+
+
+def test_until_then_others_go_first(
+    ledger: Ledger, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_ledger, "OVERTAKEN", 3)
+    first = ledger.wait({"memory": 10}, {"memory": 5})
+    large = waiting(ledger, {"memory": 10}, {"memory": 10})
+    eventually(lambda: len(ledger.living()) == 2)
+    for _ in range(3):
+        assert ledger.table().next is None
+        ledger.wait({"memory": 10}, {"memory": 1}).release()
+    eventually(lambda: ledger.table().next)
+    first.release()
+    eventually(lambda: large)[0].release()
 
 
 def test_who_does_not_want_to_wait_is_told(ledger: Ledger) -> None:
@@ -196,7 +212,7 @@ def test_an_order_with_a_claim_waits_for_it(
 def test_a_ledger_has_a_folder_per_user_and_host(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_ledger, "IN_MEMORY", str(tmp_path))
+    monkeypatch.setattr(node_ledger.tempfile, "gettempdir", lambda: str(tmp_path))
     node_ledger.folder.cache_clear()
     try:
         found = node_ledger.folder("run/7")
@@ -254,7 +270,7 @@ def test_nobody_grows_while_the_machine_is_short_of_memory(
 def test_what_runs_grows_before_others_begin(
     ledger: Ledger, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_ledger, "LONG_S", 0.0)
+    monkeypatch.setattr(node_ledger, "OVERTAKEN", 0)
     claim = ledger.wait({"memory": 10}, {"memory": 5})
     found = waiting(ledger, {"memory": 10}, {"memory": 6})
     eventually(lambda: ledger.table().next)
@@ -391,7 +407,7 @@ def test_an_empty_table_has_room_for_anything() -> None:
 def test_a_folder_that_others_can_write_to_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_ledger, "IN_MEMORY", str(tmp_path))
+    monkeypatch.setattr(node_ledger.tempfile, "gettempdir", lambda: str(tmp_path))
     node_ledger.folder.cache_clear()
     try:
         above = node_ledger.folder("run").parent
@@ -402,13 +418,68 @@ def test_a_folder_that_others_can_write_to_is_not_used(
         node_ledger.folder.cache_clear()
 
 
-def test_without_a_folder_in_memory_it_is_among_the_temporary_files(
+def test_a_ledger_that_somebody_has_removed_is_made_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_ledger, "IN_MEMORY", str(tmp_path / "absent"))
     monkeypatch.setattr(node_ledger.tempfile, "gettempdir", lambda: str(tmp_path))
     node_ledger.folder.cache_clear()
+    claim = {"ledger": "run", "capacity": {"memory": 10}, "amounts": {"memory": 1}}
     try:
-        assert node_ledger.folder("run").parent.parent == tmp_path
+        with node_ledger.claimed(claim):
+            pass
+        shutil.rmtree(node_ledger.folder("run").parent)
+        with node_ledger.claimed(claim) as place:
+            assert place.claim is not None
+            assert len(Ledger(node_ledger.folder("run")).table().held) == 1
     finally:
         node_ledger.folder.cache_clear()
+
+
+@pytest.mark.parametrize("step", ["write", "unlink", "rename"])
+def test_no_claim_is_forgotten_if_a_writer_dies_on_the_way(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    claim = ledger.wait({"memory": 10}, {"memory": 6})
+
+    class Died(BaseException):
+        pass
+
+    def die(*_: object, **__: object) -> None:
+        raise Died
+
+    with monkeypatch.context() as patch:
+        if step == "write":
+            patch.setattr(Ledger, "_write", lambda self, text: self._new.write_text("{") and die())
+        else:
+            patch.setattr(Path, step, die)
+        with pytest.raises(Died), ledger.changing() as table:
+            table.held["new"] = {"memory": 1}
+    assert claim.name in ledger.table().held
+    with ledger.changing() as table:
+        table.held["another"] = {"memory": 2}
+    assert {claim.name, "another"} <= set(ledger.table().held)
+    claim.release()
+
+
+def test_who_cannot_look_takes_nobody_for_dead(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = ledger.wait({"memory": 10}, {"memory": 6})
+
+    def refuse(*_: object) -> int:
+        raise OSError(24, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(node_ledger.os, "open", refuse)
+        assert ledger.living() == {claim.name}
+    claim.release()
+
+
+def test_what_is_free_is_what_nobody_holds(ledger: Ledger) -> None:
+    claim = ledger.wait({"memory": 10}, {"memory": 2})
+    other = ledger.wait({"memory": 10}, {"memory": 5})
+    assert node_ledger.Place(claim, growth="fitting").free("memory") == 3
+    assert node_ledger.Place(claim).free("memory") == 0
+    assert claim.free("disk") == 0
+    claim.release()
+    other.release()

@@ -152,6 +152,24 @@ def test_what_is_never_stopped_has_what_it_takes(
     assert "grown" not in report
 
 
+def test_what_is_never_stopped_is_not_where_the_ledger_is_lost(
+    run: Run, supervised: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_ledger, "folder", lambda name: tmp_path)
+
+    def takes() -> int:
+        for path in tmp_path.iterdir():
+            path.unlink()
+        tmp_path.rmdir()
+        data = b"x" * 150 * MB
+        time.sleep(1.0)
+        return len(data)
+
+    claim = room(200 * MB, "any")
+    report = run(takes, isolation=supervised, limits=SMALL, claim=claim, enforce=False)
+    assert (report["ending"], report["exhausted"]) == ("returned", [])
+
+
 def test_a_breach_of_disk_is_stopped(run: Run, supervised: str) -> None:
     def write() -> None:
         Path(os.environ["TMPDIR"], "large").write_bytes(b"0" * 30 * MB)
