@@ -59,8 +59,12 @@ class Place:
         self.growth = None if claim is None else growth
 
     def free(self, kind: str) -> float:
-        """So much more it might have now."""
-        return self.claim.free(kind) if self.claim is not None and self.growth is not None else 0.0
+        """So much more it might have now, as far as that can be read."""
+        if self.claim is None or self.growth is None:
+            return 0.0
+        with contextlib.suppress(OSError):
+            return self.claim.free(kind)
+        return 0.0
 
     def grows_to(self, kind: str, amount: float) -> bool:
         """Have so much instead, if it may; not if the ledger cannot be had at once."""

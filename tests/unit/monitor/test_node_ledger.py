@@ -481,5 +481,9 @@ def test_what_is_free_is_what_nobody_holds(ledger: Ledger) -> None:
     assert node_ledger.Place(claim, growth="fitting").free("memory") == 3
     assert node_ledger.Place(claim).free("memory") == 0
     assert claim.free("disk") == 0
+    ledger.path.joinpath("table").unlink()
+    ledger.path.joinpath("table").mkdir()  # it cannot be read
+    assert node_ledger.Place(claim, growth="fitting").free("memory") == 0
+    ledger.path.joinpath("table").rmdir()
     claim.release()
     other.release()
