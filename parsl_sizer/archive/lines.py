@@ -68,6 +68,7 @@ def line_of(entry: Entry) -> str:
             "ended_at": outcome.ended_at,
             "cpu_s": usage.cpu_s,
             "allocated": _named(attempt.allocation),
+            "grown_from": attempt.grown_from,
             "peak": _named(usage.peak),
             "requested": _named(task.requested),
             "features": dict(task.features),
@@ -128,6 +129,7 @@ def entry_of(line: str | bytes) -> Entry:
         reader.text("why") or "",
         reader.number("launched_at") or 0.0,
         enforced=not reader.flag("unlimited"),
+        grown_from=reader.number("grown_from"),
     )
     usage = Usage(
         reader.amounts("peak"),

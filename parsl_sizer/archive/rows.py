@@ -46,6 +46,7 @@ COLUMNS = (
     "opt_outs",
     "priority",
     "series",
+    "grown_from",
 )
 OVERRAN, NODE_LOST, NOT_ENFORCED = 1, 2, 4
 SEARCHED = 500
@@ -88,6 +89,7 @@ def row_of(outcome: Outcome, why: str) -> tuple[object, ...]:
         _joined(task.opt_outs) if task.opt_outs else None,
         task.priority or None,
         _packed(usage.series),
+        attempt.grown_from,
     )
 
 
@@ -116,6 +118,7 @@ def outcome_of(row: Sequence[Any]) -> Outcome:
         values["why"],
         values["launched_at"],
         enforced=not values["flags"] & NOT_ENFORCED,
+        grown_from=values["grown_from"],
     )
     usage = Usage(
         _amounts(values, PEAKS), values["wall_s"], values["cpu_s"], _unpacked(values["series"])

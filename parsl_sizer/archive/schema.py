@@ -110,5 +110,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX waits_by_place ON waits (place, id)",
     ),
+    ("ALTER TABLE attempts ADD COLUMN grown_from REAL",),
 )
 VERSION = len(MIGRATIONS)

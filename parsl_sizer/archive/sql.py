@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import lru_cache
 from typing import Any
@@ -35,7 +35,6 @@ ATTEMPT_COLUMNS = ("run", *COLUMNS)
 PAGE = 2000
 """So many rows are in memory at a time."""
 
-_ATTEMPT = ", ".join(f"a.{column}" for column in COLUMNS)
 _RUN = ", ".join(f"r.{column}" for column in RUN_COLUMNS)
 _INSERT_RUN = (
     f"INSERT INTO runs ({', '.join(RUN_COLUMNS)}) VALUES ({', '.join('?' * len(RUN_COLUMNS))}) "
@@ -72,11 +71,17 @@ def insertion(columns: tuple[str, ...]) -> str:
     return f"INSERT INTO attempts ({', '.join(columns)}) VALUES ({marks}) ON CONFLICT DO NOTHING"
 
 
+def selection(there: Collection[str]) -> str:
+    """The columns of attempts, of which an older archive may not have all."""
+    return ", ".join(f"a.{column}" if column in there else "NULL" for column in COLUMNS)
+
+
 class SqlArchive(ABC):
     """An archive in a database that speaks SQL."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
+        self._attempt = selection(COLUMNS)
 
     @abstractmethod
     def _transaction(self, *, writes: bool = False) -> AbstractContextManager[object]:
@@ -144,7 +149,7 @@ class SqlArchive(ABC):
             count = PAGE if left is None else min(PAGE, left)
             with self._transaction():
                 found = self._fetch(
-                    f"SELECT {_ATTEMPT}, {_RUN}, a.ended_at, a.id FROM attempts a "
+                    f"SELECT {self._attempt}, {_RUN}, a.ended_at, a.id FROM attempts a "
                     f"JOIN runs r ON r.run = a.run WHERE {where}{after} "
                     f"ORDER BY a.ended_at DESC, a.id DESC LIMIT {count}",
                     (*parameters, *place),

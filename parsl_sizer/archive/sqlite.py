@@ -13,7 +13,7 @@ from typing import Any
 
 from .base import ArchiveError, Refused
 from .schema import MIGRATIONS, VERSION
-from .sql import ATTEMPT_COLUMNS, SqlArchive, insertion
+from .sql import ATTEMPT_COLUMNS, SqlArchive, insertion, selection
 
 BUSY_S = 10.0
 """So long another process that writes is waited for."""
@@ -98,6 +98,9 @@ class SqliteArchive(SqlArchive):
         if read_only:
             if not tables:
                 raise Empty(f"The archive {self.path} is empty: nothing was recorded in it yet.")
+            if version < VERSION:
+                there = execute("SELECT name FROM pragma_table_info('attempts')")
+                self._attempt = selection({name for (name,) in there})
             return
         self._set_journal("wal" if shares_log else "delete")
         execute("PRAGMA synchronous = NORMAL" if shares_log else "PRAGMA synchronous = FULL")

@@ -62,6 +62,7 @@ def entries(count: int = 60, seed: int = 0) -> list[Entry]:
             ODD_TEXTS[number % len(ODD_TEXTS)],
             launched_at=200.0 + number,
             enforced=number % 5 != 0,
+            grown_from=random.uniform(1e7, 1e8) if number % 7 == 1 else None,
         )
         usage = Usage(
             {Kind.MEMORY: random.uniform(1e8, 1e10)} if number % 9 else {},

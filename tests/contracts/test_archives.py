@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from parsl_sizer.archive import postgres
+from parsl_sizer.archive import postgres, sql
 from parsl_sizer.archive.base import Archive, ArchiveError, Query
 from parsl_sizer.archive.facts import facts
 from parsl_sizer.archive.memory import MemoryArchive
 from parsl_sizer.archive.postgres import PostgresArchive
+from parsl_sizer.archive.rows import row_of
 from parsl_sizer.archive.schema import VERSION
 from parsl_sizer.archive.sqlite import SqliteArchive
 from parsl_sizer.testing.archive_laws import LAWS, entries
@@ -103,6 +104,8 @@ def test_an_older_postgres_is_brought_up_to_date(
     with monkeypatch.context() as patch:
         patch.setattr(postgres, "MIGRATIONS", postgres.MIGRATIONS[:1])
         patch.setattr(postgres, "VERSION", 1)
+        patch.setattr(sql, "ATTEMPT_COLUMNS", sql.ATTEMPT_COLUMNS[:-1])
+        patch.setattr(sql, "row_of", lambda *outcome: row_of(*outcome)[:-1])
         older = PostgresArchive(url)
         older.record(entries(10))
         older.close()
