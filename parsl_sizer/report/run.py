@@ -69,6 +69,11 @@ class CategoryCost:
     overruns: int = 0
     """Attempts that returned although they had used more than they were given."""
     kinds: dict[Kind, Use] = field(default_factory=lambda: {kind: Use() for kind in KINDS})
+    unused: float = 0.0
+    """Memory x time that tasks which finished had in the end, and did not use..."""
+    idle: float = 0.0
+    """...and what of that nobody else could have used: their share of a node in another kind
+    comes with so much."""
 
     def add(self, outcomes: Sequence[Outcome], node: Amounts, *, is_split: bool = False) -> None:
         """Take a settled task in, with what a node has; others do the work of one that is split."""
@@ -82,6 +87,21 @@ class CategoryCost:
             self.retries += outcome.ending is Ending.EXHAUSTED and is_followed
         for kind, use in self.kinds.items():
             self._add(kind, use, outcomes, node)
+        if last.ending is Ending.DONE:
+            self._add_unused(last, node)
+
+    def _add_unused(self, done: Outcome, node: Amounts) -> None:
+        given, used = done.attempt.allocation.get(Kind.MEMORY), done.usage.peak.get(Kind.MEMORY)
+        if given is None or used is None:
+            return
+        shares = (
+            amount / node[kind]
+            for kind, amount in done.attempt.allocation.items()
+            if kind is not Kind.MEMORY and node.get(kind)
+        )
+        free = min(given, max(shares, default=0.0) * node.get(Kind.MEMORY, 0.0))
+        self.unused += max(0.0, given - used) * done.usage.wall_s
+        self.idle += max(0.0, free - used) * done.usage.wall_s
 
     @staticmethod
     def _add(kind: Kind, use: Use, outcomes: Sequence[Outcome], node: Amounts) -> None:
@@ -192,9 +212,23 @@ def run_table(cost: RunCost, *, observed: bool = False) -> Group:
         for name, category in rows
         if any(use.measured for use in category.kinds.values())
     ]
-    if not lines:
-        return Group(table)
-    return Group(table, Text(f"{ENOUGH}:"), *lines)
+    enough = [Text(f"{ENOUGH}:"), *lines] if lines else []
+    return Group(table, *_remarks(categories), *enough)
+
+
+def _remarks(categories: Sequence[CategoryCost]) -> list[Text]:
+    """Why much more was given than used, where most of that was to be had for nothing."""
+    unused = sum(category.unused for category in categories)
+    idle = sum(category.idle for category in categories)
+    used = sum(category.kinds[Kind.MEMORY].used for category in categories)
+    if unused <= used or idle < unused / 2:
+        return []
+    return [
+        Text(
+            f"Of the memory that was given and not used, {_share(idle, unused)} would have lain "
+            "idle: other kinds than memory filled the nodes first."
+        )
+    ]
 
 
 def _table(

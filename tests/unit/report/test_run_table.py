@@ -65,3 +65,29 @@ def test_a_task_that_others_do_the_work_of_has_not_failed() -> None:
     found.add([ran_out], NODE, is_split=True)
     align = found.categories["align"]
     assert (align.tasks, align.failed, align.retries) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("cores", "used", "remark"),
+    [
+        (8, 2e9, "60 %"),  # 30 of 50 GB: half of the node goes with half of its cores
+        (16, 2e9, "100 %"),
+        (2, 2e9, None),  # others would have had cores for it
+        (8, 40e9, None),  # most of it was used
+    ],
+)
+def test_memory_that_would_have_lain_idle_is_not_held_against_the_sizer(
+    cores: int, used: float, remark: str | None
+) -> None:
+    given = {Kind.CORES: float(cores), Kind.MEMORY: 52e9}
+    attempt = Attempt(TaskInfo(1, "align"), 1, given)
+    found = RunCost()
+    for _ in range(3):
+        usage = Usage({Kind.MEMORY: used}, 10.0)
+        found.add([Outcome(attempt, Ending.DONE, usage=usage)], NODE | {Kind.CORES: 16.0})
+    remarks = [line for line in shown(found, 160) if "lain idle" in line]
+    if remark is None:
+        assert not remarks
+    else:
+        [line] = remarks
+        assert line.startswith(f"Of the memory that was given and not used, {remark} would")
