@@ -127,14 +127,15 @@ class Call:
         """What the attempt holds in the ledger of its node, if that keeps one."""
         ledgers = engine.ledgers
         grows = self.grows and "memory" in limits
-        if ledgers is None or not (grows or engine.is_shared):
-            return None
         # Also what does not grow is counted: others must not grow into it.
         kinds = ("memory", "disk") if engine.is_shared else ("memory",)
+        amounts = {name: limits[name] for name in kinds if name in limits}
+        if ledgers is None or not amounts or not (grows or engine.is_shared):
+            return None
         claim: dict[str, object] = {
             "ledger": self.ledger + engine.group,
             "capacity": {kind.value: amount for kind, amount in ledgers.capacity.items()},
-            "amounts": {name: limits[name] for name in kinds if name in limits},
+            "amounts": amounts,
         }
         if ledgers.of_workers:
             claim["of_worker"] = True

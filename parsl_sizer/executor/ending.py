@@ -139,11 +139,11 @@ def _grown(attempt: Attempt, report: Mapping[str, Any], engine: Engine) -> Attem
     said, node = report["grown"], report.get("node")
     amount = said.get("memory") if isinstance(said, Mapping) else None
     given = attempt.allocation.get(Kind.MEMORY)
-    most = engine.ledgers.most if engine.ledgers is not None else None
-    if given is None or most is None:
+    if given is None or engine.ledgers is None:
         return None
+    most = engine.ledgers.most or 0.0
     here = node.get("memory") if isinstance(node, Mapping) else None
-    if can_be(here, MOST[Kind.MEMORY]):  # it may be the first word of a larger node
+    if can_be(here, MOST[Kind.MEMORY]):  # its node may be known from nowhere else, or gone
         most = max(most, here)
     if not can_be(amount, most * (1 + ROUNDING)) or amount < given:
         return None
@@ -218,7 +218,7 @@ def _of_error(
     if recogniser.is_memory_error(error) and _near(attempt, usage, NEAR_AT_ERROR):
         return Verdict(Ending.EXHAUSTED, frozenset({Kind.MEMORY}))
     if isinstance(error, BashExitFailure) and error.exitcode in KILLED_IN_BASH:
-        if _near(attempt, usage, NEAR_AT_KILL, unknown=False):
+        if _near_at_kill(attempt, usage):
             return Verdict(Ending.EXHAUSTED, frozenset({Kind.MEMORY}))
         return Verdict(Ending.LOST)
     return Verdict(Ending.RAISED)
@@ -227,9 +227,7 @@ def _of_error(
 def _died(report: Mapping[str, Any], attempt: Attempt, usage: Usage, now: float) -> Answer:
     signal, code = report.get("signal"), report.get("exit_code")
     verdict = Verdict(Ending.LOST)
-    # What grows is always near its limit, and was killed by somebody else than us.
-    is_near = attempt.grown_from is None and _near(attempt, usage, NEAR_AT_KILL, unknown=False)
-    if signal == SIGKILL and is_near:
+    if signal == SIGKILL and _near_at_kill(attempt, usage):
         verdict = Verdict(Ending.EXHAUSTED, frozenset({Kind.MEMORY}))
     how = f"was killed by signal {signal}" if signal else f"ended with exit status {code}"
     error = TaskLost(
@@ -237,6 +235,11 @@ def _died(report: Mapping[str, Any], attempt: Attempt, usage: Usage, now: float)
         f"{report.get('host')}, and nothing says that it ran out of anything."
     )
     return Answer(_outcome(attempt, verdict, now, usage, report), None, error)
+
+
+def _near_at_kill(attempt: Attempt, usage: Usage) -> bool:
+    """Whether who was killed may have been for its memory; what grows is always near its limit."""
+    return attempt.grown_from is None and _near(attempt, usage, NEAR_AT_KILL, unknown=False)
 
 
 def _near(attempt: Attempt, usage: Usage, share: float, *, unknown: bool = True) -> bool:

@@ -79,7 +79,9 @@ def memory_left(found: Place | None) -> float:
     for folder in found.upwards():
         limit, use = (_number(_text(folder / name)) for name in NAMES[found.version])
         if limit and use is not None:
-            cached = _counts(folder / "memory.stat").get("inactive_file", 0.0)
+            counts = _counts(folder / "memory.stat")
+            within = "total_" if found.version == 1 else ""  # with the groups below it
+            cached = sum(counts.get(f"{within}{name}_file", 0.0) for name in ("active", "inactive"))
             shares.append(1.0 - (use - cached) / limit)
     return min(shares)
 

@@ -1,8 +1,9 @@
 """What is claimed on this node, by all workers of a run together.
 
 The claims are a table in a file, and each is also a file that its process holds locked: a
-claim dies with its process, however that ends. Looking and claiming happen under one lock,
-so that nothing is ever promised twice. Who holds a claim may be given more of what is free.
+claim dies with its process, however that ends, and whatever it has forked. Looking and
+claiming happen under one lock, so that nothing is ever promised twice. Who holds a claim may
+be given more of what is free.
 
 Where an engine packs tasks itself, each of its workers is a node.
 """
@@ -30,14 +31,18 @@ from .node import facts, is_short_of_memory
 Amounts = dict[str, float]
 
 SHORTEST_S, LONGEST_S = 0.02, 0.05
+"""Who waits looks so often at first..."""
+PAUSE_SHARE, PAUSE_S = 0.01, 1.0
+"""...and later once in this share of the time, but at least so often."""
 DEAD_EVERY_S = 0.5
 """Where there is no room the claims of the dead are looked for so often..."""
 DEAD_SHARE = 0.02
 """...or, by who has waited long, once in this share of that time."""
 LOCKED_S = 0.1
 """Who watches a task does not wait for the ledger longer than this."""
-OVERTAKEN = 100
-"""Who was overtaken so often is next: else a large claim might wait for small ones for ever."""
+ROUNDS = 2
+"""Who was overtaken by so many for each that is there is next: else a large claim might wait for
+small ones for ever. Those that run for hours do not take longer to be overtaken by."""
 TOLERANCE = 1e-9
 """Sums of floats are not exact: what is over by less fits."""
 OLD_S = 86_400.0
@@ -66,13 +71,16 @@ class Place:
             return self.claim.free(kind)
         return 0.0
 
-    def grows_to(self, kind: str, amount: float) -> bool:
-        """Have so much instead, if it may; not if the ledger cannot be had at once."""
+    def grown(self, kind: str, least: float, most: float) -> float | None:
+        """What it has from now on, of what is asked for; None if it may not have the least.
+
+        Nor may it if the ledger cannot be had at once.
+        """
         if self.claim is None or self.growth is None:
-            return False
+            return None
         with contextlib.suppress(OSError):
-            return self.claim.grows_to(kind, amount, must_fit=self.growth == "fitting")
-        return False
+            return self.claim.grown(kind, least, most, must_fit=self.growth == "fitting")
+        return None
 
 
 UNCLAIMED = Place()
@@ -190,50 +198,83 @@ class Full(Exception):
     """There is no room on this node, and there may be on another."""
 
 
+_own: set[int] = set()
+"""Open files whose locks say that this very process lives, or is at work."""
+
+
+def _disown() -> None:
+    """In a fork: it would hold the locks of its parent after that is gone."""
+    while _own:
+        with contextlib.suppress(OSError):
+            os.close(_own.pop())
+
+
+os.register_at_fork(after_in_child=_disown)
+
+
+def _opened(path: Path, flags: int) -> int:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
+    _own.add(descriptor)
+    return descriptor
+
+
+def _closed(descriptor: int) -> None:
+    if descriptor in _own:  # else it is the parent's
+        _own.discard(descriptor)
+        os.close(descriptor)
+
+
 class Claim:
     """A place in a ledger, wanted or held, for as long as its process lives."""
 
     def __init__(self, ledger: Ledger, capacity: Amounts) -> None:
         self._ledger = ledger
         self._capacity = capacity
-        self.name = f"claim-{os.getpid()}-{os.urandom(6).hex()}"
+        self._pid = os.getpid()
+        self.name = f"claim-{self._pid}-{os.urandom(6).hex()}"
         self.path = ledger.path / self.name
         # It is locked before it can be seen: what is seen unlocked is a dead one's.
         new = self.path.with_name(f"new-{self.name}")
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        self._descriptor = os.open(new, flags, 0o600)
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        new.rename(self.path)
+        self._descriptor = _opened(new, os.O_EXCL)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
+            new.rename(self.path)
+        except BaseException:  # some file systems have no locks
+            _closed(self._descriptor)
+            with contextlib.suppress(OSError):
+                new.unlink()
+            raise
 
     def free(self, kind: str) -> float:
         """What nobody holds of a kind, as far as that is known."""
         held = sum(amounts.get(kind, 0.0) for amounts in self._ledger.table().held.values())
         return max(0.0, self._capacity.get(kind, 0.0) - held)
 
-    def grows_to(self, kind: str, amount: float, *, must_fit: bool = True) -> bool:
-        """Hold so much of a kind instead, if there is room for that now.
+    def grown(self, kind: str, least: float, most: float, *, must_fit: bool = True) -> float | None:
+        """What it holds of a kind from now on, up to the most; None if the least does not fit.
 
         Who waits for a place is not asked: what runs would have to be stopped. But others than
         our tasks use the machine, too: once it has hardly any memory left, nobody grows.
         """
         if must_fit and is_short_of_memory():
-            return False
+            return None
         capacity = self._capacity if must_fit else {}
-        for is_last_try in (False, True):
+        with self._ledger.changing(LOCKED_S) as table:
+            amount = table.grown(self.name, capacity, kind, least, most)
+        if amount is None and self._ledger.bury(LOCKED_S):
             with self._ledger.changing(LOCKED_S) as table:
-                if table.grows_to(self.name, capacity, kind, amount):
-                    return True
-            if not is_last_try:
-                self._ledger.bury(LOCKED_S)
-        return False
+                amount = table.grown(self.name, capacity, kind, least, most)
+        return amount
 
     def release(self) -> None:
         """Give the place back. What cannot be written is taken back with the lock's end."""
+        if self._pid != os.getpid():
+            return
         with contextlib.suppress(OSError), self._ledger.changing() as table:
             table.forget(self.name)
         with contextlib.suppress(OSError):
             self.path.unlink()
-        os.close(self._descriptor)
+        _closed(self._descriptor)
 
 
 class Table:
@@ -253,25 +294,25 @@ class Table:
         """Whether a claim fits beside those that are held; one that never fits is let in alone."""
         if self.next not in (None, name):
             return False
-        return not self.held or self._fits(name, capacity, amounts)
+        return not self.held or all(
+            amount <= max(0.0, self._left(name, capacity, kind)) for kind, amount in amounts.items()
+        )
 
-    def grows_to(self, name: str, capacity: Amounts, kind: str, amount: float) -> bool:
-        """Have a claim that is held hold so much of a kind, if that fits beside the others."""
-        if name not in self.held or not self._fits(name, capacity, {kind: amount}):
-            return False
+    def grown(
+        self, name: str, capacity: Amounts, kind: str, least: float, most: float
+    ) -> float | None:
+        """What a claim that is held has of a kind from now on; None if the least does not fit."""
+        amount = min(most, self._left(name, capacity, kind))
+        if name not in self.held or amount < least:
+            return None
         self.held[name] = {**self.held[name], kind: amount}
-        return True
+        return amount
 
-    def _fits(self, name: str, capacity: Amounts, amounts: Amounts) -> bool:
-        """Whether there is so much that nobody else holds."""
-        for kind, amount in amounts.items():
-            most = capacity.get(kind)
-            if most is not None and amount > 0:
-                others = (held for holder, held in self.held.items() if holder != name)
-                taken = sum(held.get(kind, 0.0) for held in others)
-                if taken + amount > most * (1 + TOLERANCE):
-                    return False
-        return True
+    def _left(self, name: str, capacity: Amounts, kind: str) -> float:
+        """What there is that nobody else holds; what is not limited never ends."""
+        others = (held for holder, held in self.held.items() if holder != name)
+        taken = sum(held.get(kind, 0.0) for held in others)
+        return capacity.get(kind, math.inf) * (1 + TOLERANCE) - taken
 
     def names(self) -> set[str]:
         """All claims that count."""
@@ -314,7 +355,8 @@ class Ledger:
                     raise Full
                 self._queue(claim, taken)
                 time.sleep(pause_s)
-                pause_s = min(1.2 * pause_s, LONGEST_S)
+                longest_s = max(LONGEST_S, min(PAUSE_SHARE * (now - began), PAUSE_S))
+                pause_s = min(1.2 * pause_s, longest_s)
         except BaseException:
             claim.release()
             raise
@@ -335,16 +377,18 @@ class Ledger:
     def _queue(self, claim: Claim, taken: int) -> None:
         """Have it next, if nobody is, and enough were taken since it came."""
         table = self.table()
-        if table.next is None and table.taken - taken >= OVERTAKEN:
+        if table.next is None and table.taken - taken > ROUNDS * len(table.held):
             with self.changing() as table:
                 table.next = table.next or claim.name
 
-    def bury(self, patience_s: float = math.inf) -> None:
-        """Take back what the dead have claimed."""
-        if self.table().names() - self.living():
+    def bury(self, patience_s: float = math.inf) -> bool:
+        """Take back what the dead have claimed, if anything."""
+        dead = {name for name in self.table().names() if not _is_locked(self.path / name)}
+        if dead:  # a name is nobody else's ever again
             with self.changing(patience_s) as table:
-                for name in table.names() - self.living():
+                for name in dead:
                     table.forget(name)
+        return bool(dead)
 
     def living(self) -> set[str]:
         """The claims, wanted or held, whose processes live; the files of others are removed."""
@@ -363,8 +407,7 @@ class Ledger:
 
         Raises `OSError` if others keep it for longer than this.
         """
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
-        lock = os.open(self.path / "lock", flags, 0o600)
+        lock = _opened(self.path / "lock", 0)
         try:
             _lock(lock, patience_s)
             if not self._table.exists():  # it is the first, or somebody died on the way
@@ -376,7 +419,7 @@ class Ledger:
             if str(table) != before:
                 self._write(str(table))
         finally:
-            os.close(lock)
+            _closed(lock)
 
     def _write(self, text: str) -> None:
         """Under the lock. Somewhere there is a whole table at any time."""

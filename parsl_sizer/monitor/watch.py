@@ -22,9 +22,7 @@ SHARE = 0.03
 """At most this share of the time goes into looking, except while a limit is exceeded."""
 DISK_EVERY_S, DISK_SHARE = 0.05, 0.02
 GROWTH = 1.05
-"""A call that may grow is given so many times what it uses..."""
-LEAST_GROWTH = 1.01
-"""...or so many times, if that is all there is room for: it would be asked about at once again."""
+"""A call that may grow is given so many times what it uses, or less if less is left."""
 PATRON_EVERY_S = 1.0
 
 
@@ -108,7 +106,7 @@ class Watch:
             return
         if kind == "disk":
             self.broken.append(kind)
-        elif self._sampler is not None and not self._grows_with(use, limit):
+        elif self._sampler is not None:
             # To be sure of what the members of a tree share takes long.
             use = self._sampler.verify()
             if use <= limit.amount or self._grows_with(use, limit):
@@ -120,17 +118,16 @@ class Watch:
 
     def _grows_with(self, use: int, limit: Limit) -> bool:
         """Have the call hold a little more memory than it uses, if it may."""
-        for growth in (GROWTH, LEAST_GROWTH, 1.0):
-            amount = growth * use
-            if self._place.grows_to("memory", amount):
-                self._grown = amount
-                limit.raise_to(amount, perf_counter())
-                if self._sampler is not None:
-                    self._sampler.limit = amount
-                if self._order.get("enforce"):
-                    self._at_growth(amount)
-                return True
-        return False
+        amount = self._place.grown("memory", use, GROWTH * use)
+        if amount is None:
+            return False
+        self._grown = amount
+        limit.raise_to(amount, perf_counter())
+        if self._sampler is not None:
+            self._sampler.limit = amount
+        if self._order.get("enforce"):
+            self._at_growth(amount)
+        return True
 
     def _look_at_disk(self, now: float) -> None:
         if self._folder is None or now < self._next_disk:

@@ -357,6 +357,22 @@ def test_what_had_grown_and_was_killed_is_lost() -> None:
     assert read(grown, engine=GROWS).outcome.ending is LOST
 
 
+def test_so_is_what_a_grown_command_was_killed_in() -> None:
+    for grown, said in (({}, EXHAUSTED), ({"grown": {"memory": 2000.0}}, LOST)):
+        killed = report("raised", 1990.0 if grown else 990.0, error=BashExitFailure("app", 137))
+        assert read(killed | grown, engine=GROWS).outcome.ending is said
+
+
+def test_an_attempt_has_grown_also_if_its_worker_is_gone_meanwhile() -> None:
+    class Gone(Htex):
+        ledgers = NodeLedgers(None, {})  # type: ignore[assignment]
+
+    said = report(memory=1900.0, grown={"memory": 2000.0}, node={"memory": 5000.0})
+    answer = read(said, engine=Gone())
+    assert answer.outcome.attempt.allocation[MEMORY] == 2000.0
+    assert not answer.rejected
+
+
 @pytest.mark.parametrize(
     "grown",
     [

@@ -101,6 +101,15 @@ def test_what_is_left_is_what_is_used_but_for_what_can_be_dropped(
     assert cgroup.memory_left(at("memory", unified, process)) == 0.25
     write(unified / "job" / "memory.stat", f"anon {2 * GB}\ninactive_file {GB}\n")
     assert cgroup.memory_left(at("memory", unified, process)) == 0.5
+    write(unified / "job" / "memory.stat", f"anon {GB}\nactive_file {GB}\ninactive_file {GB}\n")
+    assert cgroup.memory_left(at("memory", unified, process)) == 0.75
+
+
+def test_in_version_1_what_can_be_dropped_is_that_of_the_groups_below_too(tmp_path: Path) -> None:
+    write(tmp_path / "memory.limit_in_bytes", f"{4 * GB}\n")
+    write(tmp_path / "memory.usage_in_bytes", f"{3 * GB}\n")
+    write(tmp_path / "memory.stat", f"inactive_file 0\ntotal_inactive_file {2 * GB}\n")
+    assert cgroup.memory_left(Place(1, tmp_path, tmp_path)) == 0.75
 
 
 def test_in_version_1_no_limit_is_a_huge_number(tmp_path: Path) -> None:

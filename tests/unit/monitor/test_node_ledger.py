@@ -77,7 +77,7 @@ def test_a_kind_without_capacity_does_not_bind(ledger: Ledger) -> None:
 def test_who_was_overtaken_often_is_next(
     ledger: Ledger, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_ledger, "OVERTAKEN", 0)
+    monkeypatch.setattr(node_ledger, "ROUNDS", -1)
     first = ledger.wait({"memory": 10}, {"memory": 5})
     large = waiting(ledger, {"memory": 10}, {"memory": 10})
     eventually(lambda: ledger.table().next)
@@ -89,14 +89,11 @@ def test_who_was_overtaken_often_is_next(
     eventually(lambda: small)[0].release()
 
 
-def test_until_then_others_go_first(
-    ledger: Ledger, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(node_ledger, "OVERTAKEN", 3)
+def test_until_then_others_go_first(ledger: Ledger, eventually: Eventually) -> None:
     first = ledger.wait({"memory": 10}, {"memory": 5})
     large = waiting(ledger, {"memory": 10}, {"memory": 10})
     eventually(lambda: len(ledger.living()) == 2)
-    for _ in range(3):
+    for _ in range(2 * 1 + 1):  # two for each that is there, and one
         assert ledger.table().next is None
         ledger.wait({"memory": 10}, {"memory": 1}).release()
     eventually(lambda: ledger.table().next)
@@ -243,16 +240,63 @@ def test_without_a_folder_calls_run_all_the_same(
 def test_a_claim_grows_into_what_is_free(ledger: Ledger) -> None:
     claim = ledger.wait({"memory": 10}, {"memory": 2})
     other = ledger.wait({"memory": 10}, {"memory": 5})
-    assert claim.grows_to("memory", 5)
-    assert not claim.grows_to("memory", 6)
+    assert claim.grown("memory", 5, 5)
+    assert not claim.grown("memory", 6, 6)
     assert sorted(held["memory"] for held in ledger.table().held.values()) == [5, 5]
     with pytest.raises(Full):
         ledger.wait({"memory": 10}, {"memory": 1}, patience_s=0.0)
     other.release()
-    assert claim.grows_to("memory", 10)
+    assert claim.grown("memory", 10, 10)
     claim.release()
-    assert not claim.grows_to("memory", 1)
+    assert not claim.grown("memory", 1, 1)
     assert ledger.table().held == {}
+
+
+def test_a_claim_grows_by_what_is_left_of_what_it_asks_for(ledger: Ledger) -> None:
+    claim = ledger.wait({"memory": 10}, {"memory": 2})
+    other = ledger.wait({"memory": 10}, {"memory": 5})
+    assert claim.grown("memory", 3, 4) == 4
+    assert claim.grown("memory", 4.5, 9) == pytest.approx(5)
+    assert claim.grown("memory", 5.5, 9) is None
+    other.release()
+    assert claim.grown("memory", 5.5, 9, must_fit=False) == 9
+    claim.release()
+
+
+def test_what_a_process_forks_holds_none_of_its_locks(ledger: Ledger) -> None:
+    claim = ledger.wait({"memory": 10}, {"memory": 10})
+    done, say = os.pipe()
+    pid = os.fork()
+    if pid == 0:  # it outlives the claim, and ends when it is told to
+        claim.release()  # which is not its own to give back
+        os.write(say, b"x")
+        time.sleep(1000)
+    try:
+        os.read(done, 1)
+        assert ledger.living() == {claim.name}
+        assert ledger.table().held
+        os.close(claim._descriptor)  # as its process's end would
+        node_ledger._own.discard(claim._descriptor)
+        assert ledger.bury()
+        assert ledger.table().held == {}
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def test_where_nothing_can_be_locked_nothing_is_left_behind(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(38, "Function not implemented")
+
+    monkeypatch.setattr(node_ledger.fcntl, "flock", refuse)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        with pytest.raises(OSError, match="not implemented"):
+            ledger.wait({"memory": 10}, {"memory": 1})
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert list(ledger.path.iterdir()) == []
 
 
 def test_nobody_grows_while_the_machine_is_short_of_memory(
@@ -260,21 +304,21 @@ def test_nobody_grows_while_the_machine_is_short_of_memory(
 ) -> None:
     claim = ledger.wait({"memory": 10}, {"memory": 2})
     monkeypatch.setattr(node, "SPARE", 1.1)  # as if others had taken all of it
-    assert not claim.grows_to("memory", 3)
-    assert claim.grows_to("memory", 3, must_fit=False)  # it has it already
+    assert not claim.grown("memory", 3, 3)
+    assert claim.grown("memory", 3, 3, must_fit=False)  # it has it already
     monkeypatch.setattr(node, "SPARE", 0.0)
-    assert claim.grows_to("memory", 4)
+    assert claim.grown("memory", 4, 4)
     claim.release()
 
 
 def test_what_runs_grows_before_others_begin(
     ledger: Ledger, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(node_ledger, "OVERTAKEN", 0)
+    monkeypatch.setattr(node_ledger, "ROUNDS", -1)
     claim = ledger.wait({"memory": 10}, {"memory": 5})
     found = waiting(ledger, {"memory": 10}, {"memory": 6})
     eventually(lambda: ledger.table().next)
-    assert claim.grows_to("memory", 8)
+    assert claim.grown("memory", 8, 8)
     assert found == []
     claim.release()
     eventually(lambda: found)[0].release()
@@ -288,11 +332,11 @@ def test_a_claim_grows_into_what_the_dead_held(ledger: Ledger, eventually: Event
     try:
         eventually(lambda: ledger.table().held)
         claim = ledger.wait({"memory": 10}, {"memory": 5})
-        assert not claim.grows_to("memory", 6)
+        assert not claim.grown("memory", 6, 6)
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-    assert claim.grows_to("memory", 10)
+    assert claim.grown("memory", 10, 10)
     claim.release()
 
 
@@ -310,9 +354,9 @@ def test_a_call_grows_as_far_as_it_may(
     monkeypatch.setattr(node_ledger, "folder", lambda name: tmp_path)
     claim = {"ledger": "run", "capacity": {"memory": 10}, "amounts": {"memory": 1}}
     with node_ledger.claimed({**claim, "growth": growth}) as place:
-        assert place.grows_to("memory", 2) == fitting
-        assert place.grows_to("memory", 11) == too_much
-    assert not node_ledger.UNCLAIMED.grows_to("memory", 0)
+        assert (place.grown("memory", 2, 2) is not None) == fitting
+        assert (place.grown("memory", 11, 11) is not None) == too_much
+    assert not node_ledger.UNCLAIMED.grown("memory", 0, 0)
 
 
 def test_who_watches_does_not_wait_for_a_ledger_that_others_keep(
@@ -321,8 +365,8 @@ def test_who_watches_does_not_wait_for_a_ledger_that_others_keep(
     claim = ledger.wait({"memory": 10}, {"memory": 1})
     place = node_ledger.Place(claim, growth="fitting")
     with Ledger(tmp_path).changing():
-        assert not place.grows_to("memory", 2)
-    assert place.grows_to("memory", 2)
+        assert not place.grown("memory", 2, 2)
+    assert place.grown("memory", 2, 2)
     claim.release()
 
 
@@ -330,7 +374,7 @@ def test_outside_of_a_worker_nothing_is_claimed_on_it() -> None:
     claim = {"ledger": "run", "capacity": {"memory": 10}, "amounts": {"memory": 1}}
     with node_ledger.claimed({**claim, "of_worker": True, "growth": "fitting"}) as place:
         assert place.claim is None
-        assert not place.grows_to("memory", 2)
+        assert not place.grown("memory", 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -363,7 +407,7 @@ CLAIM_ON_WORKER = """
     claim |= {"amounts": {"memory": 3e6}, "growth": "fitting"}
     try:
         with node_ledger.claimed(claim) as place:
-            print(place.grows_to("memory", 6e6), place.grows_to("memory", 5e6), flush=True)
+            print(place.grown("memory", 6e6, 6e6), place.grown("memory", 5e6, 5e6), flush=True)
             time.sleep(1000)
     except node_ledger.Full:
         print("given up", flush=True)
@@ -388,12 +432,12 @@ def test_what_waits_on_a_worker_that_was_killed_gives_up(
         )
         ledger = eventually(lambda: list(tmp_path.glob("parsl_sizer-ledger-run-*")))
         assert ledger[0].name.endswith(f"-{worker.pid}")
-        eventually(lambda: note.read_text() == "False True\n")
+        eventually(lambda: note.read_text() == "None 5000000.0\n")
         eventually(lambda: len(Ledger(ledger[0]).living()) == 2)
         worker.kill()
         worker.wait()
     try:
-        eventually(lambda: note.read_text() == "False True\ngiven up\n")
+        eventually(lambda: note.read_text() == "None 5000000.0\ngiven up\n")
     finally:
         for child in children:
             with contextlib.suppress(psutil.NoSuchProcess):
