@@ -27,6 +27,7 @@ MODULES = (
     "call",
     "cgroup",
     "charge",
+    "claims",
     "course",
     "fork",
     "inline",
@@ -93,7 +94,8 @@ class Together:
     __name__ = "run_together"
 
     def __call__(self, order: dict[str, Any], buffers: list[bytes]) -> bytes | list[Any]:
-        from .node_ledger import Full, claimed
+        from .claims import Full
+        from .node_ledger import claimed
 
         if order.get("package") != package():
             return framed_all([_unequipped() for _ in buffers])
@@ -129,9 +131,9 @@ class Wrapped:
 
     def __call__(self, order: dict[str, Any], /, *args: Any, **kwargs: Any) -> dict[str, Any]:
         from . import outgoing
+        from .claims import Full
         from .fork import run_forked
         from .inline import run_inline
-        from .node_ledger import Full
         from .probe import age_s
         from .report import add_start
 
@@ -151,7 +153,7 @@ class Wrapped:
 
 
 def _run(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
-    from .node_ledger import Full
+    from .claims import Full
     from .supervisor import run_packed
 
     try:

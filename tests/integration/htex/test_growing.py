@@ -12,7 +12,7 @@ from sizer_runs import htex, running, sized, wait_until
 from parsl_sizer import Kind, ResourcesExhausted, SizedExecutor, sizing_of
 from parsl_sizer.model import Ending
 from parsl_sizer.monitor import node_ledger
-from parsl_sizer.monitor.node_ledger import Ledger
+from parsl_sizer.monitor.claims import Ledger
 
 LIMIT_S = 100
 MEMORY = Kind.MEMORY

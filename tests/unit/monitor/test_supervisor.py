@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from parsl_sizer.monitor import node_ledger, probe, supervisor
+from parsl_sizer.monitor import claims, node_ledger, probe, supervisor
 
 Run = Callable[..., dict[str, Any]]
 Eventually = Callable[..., Any]
@@ -140,7 +140,7 @@ def test_what_is_never_stopped_has_what_it_takes(
         data = b"x" * 150 * MB
         until = time.monotonic() + 30
         while time.monotonic() < until and len(data):
-            [held] = node_ledger.Ledger(tmp_path).table().held.values()
+            [held] = claims.Ledger(tmp_path).table().held.values()
             if held["memory"] > 150 * MB:
                 break
             time.sleep(0.01)
