@@ -36,7 +36,7 @@ class ResourcesExhausted(SizerError):
         opt_outs = self.outcomes[-1].attempt.task.opt_outs if self.outcomes else NO_OPT_OUT
         where = "in the largest allocation that any node has"
         advice = "Give it a larger node, or split its work."
-        if OptOut.FIXED in opt_outs:
+        if OptOut.FIXED in opt_outs and not self._was_cut():
             where, advice = "in what it is fixed to", "State more, or leave 'fixed' out."
         elif OptOut.NO_RETRY in opt_outs:
             where, advice = "and must not be tried again (no_retry)", "State what it needs."
@@ -44,6 +44,12 @@ class ResourcesExhausted(SizerError):
             f"Task {self.task_id} ({self.category}) ran out of {' and '.join(kinds)} {where}: "
             f"{attempts}. {advice}"
         )
+
+    def _was_cut(self) -> bool:
+        """Whether it stated more of what it ran out of than any node has."""
+        last = self.outcomes[-1]
+        allocation, requested = last.attempt.allocation, last.attempt.task.requested
+        return any(requested.get(kind, 0.0) > allocation.get(kind, 0.0) for kind in last.exhausted)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"

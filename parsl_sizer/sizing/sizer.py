@@ -30,6 +30,7 @@ from parsl_sizer.model import (
     Outcome,
     Resources,
     TaskInfo,
+    format_amount,
     is_possible,
 )
 from parsl_sizer.placement import Demand, Gate, Ledger, Lines, Policy, Queue, Waiting
@@ -497,7 +498,7 @@ class Sizer:
             return None
         if OptOut.FIXED in task.opt_outs:
             amounts = {kind: min(amount, largest[kind]) for kind, amount in task.requested.items()}
-            return Proposal(amounts, "fixed by the user")
+            return Proposal(amounts, _why_fixed(task.requested, amounts))
         if not self._is_brisk or task.features or task.requested:
             proposal = self._categories.propose(task, (), largest)
             return proposal if proposal is None else _as_requested(task, proposal, largest)
@@ -575,6 +576,17 @@ def _as_requested(task: TaskInfo, proposal: Proposal, largest: Resources) -> Pro
         return proposal
     requested = {kind: min(task.requested[kind], largest[kind]) for kind in unsized}
     return Proposal({**proposal.amounts, **requested}, proposal.why)
+
+
+def _why_fixed(requested: Amounts, amounts: Amounts) -> str:
+    beyond = [
+        f"{format_amount(kind, amount)} of {kind.value}"
+        for kind, amount in requested.items()
+        if amount > amounts[kind]
+    ]
+    if not beyond:
+        return "fixed by the user"
+    return f"fixed by the user at {' and '.join(beyond)}, which no node has"
 
 
 def _line(task: TaskInfo, failures: int) -> tuple[str, int, int, int, float]:

@@ -8,6 +8,7 @@ from parsl_sizer.model import (
     Attempt,
     Ending,
     Kind,
+    OptOut,
     Outcome,
     ResourcesExhausted,
     SizerError,
@@ -63,3 +64,20 @@ def test_every_error_on_purpose_is_a_sizer_error() -> None:
         assert issubclass(kind, SizerError)
     for kind in (TraceError, UnknownStrategy):
         assert issubclass(kind, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("held", "advice"),
+    [
+        (8e9, "State more, or leave 'fixed' out."),
+        (4e9, "Give it a larger node, or split its work."),
+    ],
+)
+def test_who_stated_more_than_a_node_has_is_not_told_to_state_more(
+    held: float, advice: str
+) -> None:
+    requested = {Kind.MEMORY: 8e9}
+    task = TaskInfo(7, "align", requested=requested, opt_outs=frozenset({OptOut.FIXED}))
+    outcome = exhausted(1, {Kind.MEMORY: held}, {Kind.MEMORY: 9e9}, Kind.MEMORY)
+    outcome = outcome._replace(attempt=outcome.attempt._replace(task=task))
+    assert str(ResourcesExhausted(7, "align", [outcome])).endswith(advice)

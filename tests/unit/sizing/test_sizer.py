@@ -606,6 +606,21 @@ class TestNodes:
         assert driver.running["t"].allocation == {MEMORY: 2 * GB}
 
 
+@pytest.mark.parametrize(
+    ("stated", "held", "why"),
+    [
+        (8 * GB, 8 * GB, "fixed by the user"),
+        (64 * GB, 16 * GB, "fixed by the user at 64 GB of memory, which no node has"),
+    ],
+)
+def test_what_is_fixed_above_all_nodes_is_said_to_be(stated: float, held: float, why: str) -> None:
+    driver = Driver(one_gb, NODE)
+    fixed = frozenset({OptOut.FIXED})
+    driver.post(Submitted(TaskInfo("t", "align", requested={MEMORY: stated}, opt_outs=fixed)))
+    attempt = driver.running["t"]
+    assert (attempt.allocation, attempt.why) == ({MEMORY: held}, why)
+
+
 class TestAskingTheUser:
     """Of a task that ran out it is asked whether others are to do its work."""
 
