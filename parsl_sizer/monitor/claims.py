@@ -139,7 +139,8 @@ class Table:
         if self.next not in (None, name):
             return False
         return not self.held or all(
-            amount <= max(0.0, self._left(name, capacity, kind)) for kind, amount in amounts.items()
+            amount <= max(0.0, self._left(name, capacity, kind, TOLERANCE))
+            for kind, amount in amounts.items()
         )
 
     def grown(
@@ -152,11 +153,11 @@ class Table:
         self.held[name] = {**self.held[name], kind: amount}
         return amount
 
-    def _left(self, name: str, capacity: Amounts, kind: str) -> float:
+    def _left(self, name: str, capacity: Amounts, kind: str, tolerance: float = 0.0) -> float:
         """What there is that nobody else holds; what is not limited never ends."""
         others = (held for holder, held in self.held.items() if holder != name)
         taken = sum(held.get(kind, 0.0) for held in others)
-        return capacity.get(kind, math.inf) * (1 + TOLERANCE) - taken
+        return capacity.get(kind, math.inf) * (1 + tolerance) - taken
 
     def names(self) -> set[str]:
         """All claims that count."""
