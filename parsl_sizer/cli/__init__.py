@@ -20,6 +20,7 @@ BROKEN_PIPE = 141
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and give its exit status."""
+    from .output import say
     from .parser import command_line
 
     for stream in (sys.stdout, sys.stderr):
@@ -36,20 +37,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as stop:  # argparse: help, version, or an argument it refused
         return stop.code if isinstance(stop.code, int) else 0
     except SizerError as error:
-        return _refused(str(error))
+        say(str(error))
+        return FAULTY_INPUT
     except BrokenPipeError:
         # Whoever read the output has enough of it; Python must not find out again on exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except OSError as error:
         place = f" {error.filename}" if error.filename else ""
-        return _refused(f"Cannot write{place}: {(error.strerror or str(error)).lower()}.")
+        say(f"Cannot write{place}: {(error.strerror or str(error)).lower()}.")
+        return FAULTY_INPUT
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
         return INTERRUPTED
     return 0
-
-
-def _refused(sentence: str) -> int:
-    print(f"parsl-sizer: {sentence}", file=sys.stderr)
-    return FAULTY_INPUT

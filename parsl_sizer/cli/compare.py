@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from inspect import signature
 from pathlib import Path
 
-from rich.text import Text
-
 from parsl_sizer.model import SizerError, UnknownStrategy
 from parsl_sizer.report import Result, Standing, plot, standings
 from parsl_sizer.report.compare import as_json
@@ -160,13 +158,13 @@ def _as_json(
 def _show(arguments: Namespace, trace: Trace, ranked: list[Standing]) -> None:
     out = console()
     tasks = ranked[0].result.metrics.tasks
-    out.print(Text(f"{trace.name}: {tasks:,} tasks, {len(ranked)} strategies"))
-    out.print(Text(described(arguments)))
+    out.print(f"{trace.name}: {tasks:,} tasks, {len(ranked)} strategies")
+    out.print(described(arguments))
     out.print()
     out.print(compare_table(ranked))
     best = next((standing for standing in ranked if standing.is_best), None)
     if best:
         out.print()
-        out.print(Text(f"★ least {best.kind.value} waste: {best.result.name}"))
+        out.print(f"★ least {best.kind.value} waste: {best.result.name}")
     if arguments.png:
-        out.print(Text(f"Drawn in {arguments.png}."))
+        out.print(f"Drawn in {arguments.png}.")

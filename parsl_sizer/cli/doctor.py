@@ -14,7 +14,7 @@ from parsl_sizer.model import Kind, format_amount
 from parsl_sizer.monitor import layers, node
 
 from .archives import counted
-from .output import console, print_json
+from .output import console, print_json, tell
 
 ENGINES = (
     ("HTEX", "parsl.executors.high_throughput", "comes with Parsl"),
@@ -43,9 +43,9 @@ def run(arguments: Namespace) -> None:
         print_json(found)
     else:
         _show(found)
-        print()
+        tell()
         for sentence in about_archive(archive):
-            print(sentence)
+            tell(sentence)
 
 
 def _version(package: str) -> str | None:

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from rich.text import Text
-
 from parsl_sizer.archive.base import LIVE, SAMPLED, Archive, Entry, Query, Run
 from parsl_sizer.archive.warm import LAST
-from parsl_sizer.model import Ending, Kind, SizerError, format_amount
+from parsl_sizer.model import Ending, Kind, SizerError, format_amount, printable
 from parsl_sizer.report.plain import entry_json
 from parsl_sizer.report.text import UNKNOWN, shortened
 
@@ -121,7 +119,7 @@ def _show(entries: Sequence[Entry], here: Before | None, earlier: Before | None)
     out = console()
 
     def tell(line: str) -> None:
-        out.print(Text(line))
+        out.print(printable(line, keep=""))
 
     run, outcome = entries[0]
     task = outcome.attempt.task

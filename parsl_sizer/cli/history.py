@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from parsl_sizer.archive.base import SAMPLED, Entry, RunLine
-from parsl_sizer.model import Ending, Kind
+from parsl_sizer.model import Ending, Kind, printable
 from parsl_sizer.report.fitting import FirstThatFits
 from parsl_sizer.report.plain import entry_json, run_json
 from parsl_sizer.report.text import UNKNOWN, shortened
@@ -51,10 +51,10 @@ def run(arguments: Namespace) -> None:
         elif entries:
             out = console()
             if len({entry.run.run_id for entry in entries}) == 1:
-                out.print(Text(f"run {entries[0].run.run_id}"))
+                out.print(_name(f"run {entries[0].run.run_id}"))
             out.print(attempts_table(entries))
             if any(SAMPLED in entry.outcome.layers for entry in entries):
-                out.print(Text("~ The largest of some samples: the peak may have been higher."))
+                out.print("~ The largest of some samples: the peak may have been higher.")
         else:
             say(f"No attempt in {found.name} is like that.")
 
@@ -63,12 +63,12 @@ def runs_table(lines: Sequence[RunLine]) -> FirstThatFits:
     """One row per run."""
     rows: list[Row] = [
         {
-            "run": Text(run.run_id),
+            "run": _name(run.run_id),
             "began": when(run.started_at),
             "date": when(run.started_at, "%Y-%m-%d"),
-            "user": Text(run.user or UNKNOWN),
+            "user": _name(run.user or UNKNOWN),
             "workflow": Text(shortened(run.workflow or UNKNOWN)),
-            "source": Text(run.source),
+            "source": _name(run.source),
             "categories": f"{categories:,}",
             "attempts": f"{attempts:,}",
         }
@@ -107,8 +107,8 @@ def _cells(entry: Entry, ends: Mapping[str, str]) -> Row:
     return {
         "ended": when(outcome.ended_at),
         "minute": when(outcome.ended_at, "%m-%d %H:%M"),
-        "run": Text(run.run_id),
-        "end": Text(ends[run.run_id]),
+        "run": _name(run.run_id),
+        "end": _name(ends[run.run_id]),
         "task": Text(f"{shortened(str(task.task_id), 20)}{again}"),
         "category": Text(shortened(task.category)),
         "ending": Text(_ending(outcome.ending, outcome.exhausted), STYLES.get(outcome.ending, "")),
@@ -118,6 +118,11 @@ def _cells(entry: Entry, ends: Mapping[str, str]) -> Row:
         "allocated": amount(Kind.MEMORY, attempt.allocation),
         "took": lasting(outcome.usage.wall_s),
     }
+
+
+def _name(name: str) -> Text:
+    """A name in full, on one line."""
+    return Text(printable(name, keep=""))
 
 
 def ends_of(run_ids: Collection[str]) -> dict[str, str]:

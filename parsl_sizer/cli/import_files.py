@@ -22,7 +22,7 @@ from parsl_sizer.archive.importers.catalog import importer, recognise
 
 from . import FAULTY_INPUT
 from .archives import Opened, counted, opened
-from .output import print_json, progress, say, ticking
+from .output import print_json, progress, say, tell, ticking
 
 BATCH = 20_000
 """So many attempts are recorded at a time."""
@@ -75,12 +75,12 @@ def run(arguments: Namespace) -> None:
             if result.fault is not None:
                 say(result.fault)
             elif not arguments.json:
-                print(result.sentence(), flush=True)
+                tell(result.sentence())
         if arguments.json:
             files = [result.as_json() for result in results]
             print_json({"archive": found.name if found else None, "files": files})
         elif read := [result for result in results if result.fault is None]:
-            print(_summary(read, found))
+            tell(_summary(read, found))
     sys.stdout.flush()
     if any(result.fault is not None for result in results):
         raise SystemExit(FAULTY_INPUT)

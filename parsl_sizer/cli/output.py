@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
+from parsl_sizer.model import printable
 from parsl_sizer.report.plain import json_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from parsl_sizer.report.console import LiteralConsole
 
 WIDTH = 400
 """Of what is not shown on a terminal: one line there is one line."""
@@ -22,17 +23,22 @@ def print_json(value: object) -> None:
     print(json_text(value))
 
 
-def console() -> Console:
+def console() -> LiteralConsole:
     """Where tables go. They keep their width in files and pipes."""
-    from rich.console import Console
+    from parsl_sizer.report.console import LiteralConsole
 
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(width=None if known else WIDTH, highlight=False)
+    return LiteralConsole(width=None if known else WIDTH)
 
 
 def say(sentence: str) -> None:
     """A remark on standard error: results alone go to standard output."""
-    print(f"parsl-sizer: {sentence}", file=sys.stderr)
+    print(f"parsl-sizer: {printable(sentence, keep='')}", file=sys.stderr)
+
+
+def tell(sentence: str = "") -> None:
+    """Print a sentence that is a result."""
+    print(printable(sentence), flush=True)
 
 
 Advance = Callable[[int], None]
@@ -48,12 +54,14 @@ def progress(description: str, total: int | None) -> Iterator[Advance]:
     if not sys.stderr.isatty():
         yield lambda steps: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    from parsl_sizer.report.console import LiteralConsole
+
+    text = TextColumn("{task.description}", markup=False)
+    columns = (text, BarColumn(), MofNCompleteColumn(), Remaining())
+    with Progress(*columns, console=LiteralConsole(stderr=True), transient=True) as bar:
         work = bar.add_task(description, total=total)
         yield lambda steps: bar.advance(work, steps)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple, NoReturn
 
+from parsl_sizer.model import printable
 from parsl_sizer.version import __version__
 
 from . import archive_parser, profile_parser, values
@@ -60,7 +61,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        sentence = message.rstrip(".")
+        sentence = printable(message.rstrip("."))
         print(f"{self.prog}: {sentence}; see {self.prog} --help.", file=sys.stderr)
         raise SystemExit(2)
 

@@ -14,14 +14,14 @@ from rich.text import Text
 
 from parsl_sizer.archive.base import ArchiveError
 from parsl_sizer.archive.open import Where, location, open_archive, shown
-from parsl_sizer.model import NodeProfile, SizerError
+from parsl_sizer.model import NodeProfile, SizerError, printable
 from parsl_sizer.profiling import FEATURES, STEPS, profile_here
 from parsl_sizer.report.fitting import FirstThatFits
 from parsl_sizer.report.text import UNKNOWN
 
 from .alike import Alike, alike
 from .archives import counted, lasting, opened, when
-from .output import console, print_json, progress, say
+from .output import console, print_json, progress, say, tell
 
 BYTES = ("B", "KB", "MB", "GB", "TB", "PB")
 UNITS = {
@@ -88,7 +88,7 @@ def _profile_here(arguments: Namespace) -> None:
         _print([profile], kept, None)
         return
     out = console()
-    out.print(Text(f"{profile.host}, measured in {lasting(took_s)}:\n"))
+    out.print(f"{profile.host}, measured in {lasting(took_s)}:\n")
     out.print(_features_table(profile))
     _tell_kept([profile], kept)
     _tell_busy([profile])
@@ -158,7 +158,7 @@ def _forget(arguments: Namespace) -> None:
     if arguments.json:
         print_json({"archive": found.name, "forgotten": count})
     else:
-        print(f"Forgot {counted(count, 'node')}.")
+        tell(f"Forgot {counted(count, 'node')}.")
 
 
 def _print(profiles: Sequence[NodeProfile], kept: Where | None, made: Alike | None) -> None:
@@ -212,7 +212,9 @@ def _table(
         }
         cells = [figure(name, profile.features.get(name), unit="") for name in features]
         group = made.group_of(profile.name)
-        table.add_row(group, Text(profile.name), *(told[name] for name in about), *cells)
+        table.add_row(
+            group, Text(printable(profile.name, keep="")), *(told[name] for name in about), *cells
+        )
     return table
 
 
@@ -252,7 +254,7 @@ def figure(name: str, amount: float | None, unit: str | None = None) -> str:
 
 def _tell_kept(profiles: Sequence[NodeProfile], kept: Where | None) -> None:
     if kept is not None:
-        print(f"\nKept {counted(len(profiles), 'profile')} in {shown(kept)}.")
+        tell(f"\nKept {counted(len(profiles), 'profile')} in {shown(kept)}.")
 
 
 def _tell_busy(profiles: Sequence[NodeProfile]) -> None:

@@ -13,7 +13,7 @@ from parsl_sizer.report.plain import run_json
 
 from .archives import SUGGESTED, Opened, counted, opened, the_run
 from .history import runs_table
-from .output import console, print_json, say
+from .output import console, print_json, say, tell
 from .search import query_of_runs
 
 
@@ -35,7 +35,7 @@ def run(arguments: Namespace) -> None:
         with opened(arguments, read_only=False) as writable:
             removed = writable.archive.prune([line.run.run_id for line in lines])
         if not arguments.json:
-            print(
+            tell(
                 f"Removed {counted(removed, 'attempt')} from {found.name}.{found.size} "
                 "What was freed in it is used for new ones."
             )
@@ -71,11 +71,11 @@ def _kept(undated: Sequence[RunLine]) -> str:
 
 def _show(arguments: Namespace, lines: Sequence[RunLine], found: Opened) -> None:
     if not lines:
-        print(f"There is nothing to remove in {found.name}.{found.size}")
+        tell(f"There is nothing to remove in {found.name}.{found.size}")
         return
     console().print(runs_table(lines))
     would = "would be" if arguments.dry_run else "will be"
-    print(f"{_told(lines)} {would} removed from {found.name}.{found.size}", flush=True)
+    tell(f"{_told(lines)} {would} removed from {found.name}.{found.size}")
 
 
 def _is_agreed(lines: Sequence[RunLine]) -> bool:
@@ -85,7 +85,7 @@ def _is_agreed(lines: Sequence[RunLine]) -> bool:
         answer = ""
     if answer.strip().lower() in ("y", "yes"):
         return True
-    print("Nothing is removed.")
+    tell("Nothing is removed.")
     return False
 
 

@@ -6,7 +6,6 @@ import sys
 from argparse import Namespace
 
 from rich.table import Table
-from rich.text import Text
 
 from parsl_sizer.report import summary
 from parsl_sizer.report.metrics import KINDS
@@ -82,18 +81,18 @@ def _show(
     arguments: Namespace, trace: Trace, measured: Measured, cluster: ClusterResult | None
 ) -> None:
     metrics, out = measured.metrics, console()
-    out.print(Text(f"{trace.name}: {metrics.tasks:,} tasks sized by {arguments.strategy}"))
-    out.print(Text(described(arguments)))
+    out.print(f"{trace.name}: {metrics.tasks:,} tasks sized by {arguments.strategy}")
+    out.print(described(arguments))
     out.print()
     out.print(replay_table(metrics))
     if metrics.categories:
         kind = next((kind for kind in KINDS if metrics.kinds[kind].tasks), KINDS[0])
         out.print()
-        out.print(Text(f"{kind.value} by category"))
+        out.print(f"{kind.value} by category")
         out.print(category_table(metrics.categories, kind))
     if cluster:
         out.print()
-        out.print(Text(_on_nodes(cluster)))
+        out.print(_on_nodes(cluster))
         out.print(_cluster_table(cluster))
 
 

@@ -41,7 +41,6 @@ def _shown(parameter: Parameter) -> object:
 
 
 def _show(listed: list[dict[str, object]]) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -52,7 +51,7 @@ def _show(listed: list[dict[str, object]]) -> None:
         assert isinstance(options, dict)
         shown = ", ".join(f"{name}={value}" for name, value in options.items())
         cells = (entry["name"], entry["summary"], entry["paper"], shown)
-        table.add_row(*(escape(str(cell)) for cell in cells))
+        table.add_row(*map(str, cells))
     out = console()
     out.print(table)
     out.print("\nOptions, here with their defaults, are given as in percentile:p=50.")

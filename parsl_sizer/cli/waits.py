@@ -9,6 +9,7 @@ from statistics import median
 from typing import NamedTuple
 
 from parsl_sizer.archive import Wait
+from parsl_sizer.model import printable
 from parsl_sizer.scaling.geometry import Geometry
 from parsl_sizer.scaling.waits import Learner
 
@@ -85,7 +86,6 @@ def _plain(line: Line) -> dict[str, object]:
 
 
 def _show(lines: Sequence[Line]) -> None:
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -95,8 +95,8 @@ def _show(lines: Sequence[Line]) -> None:
         expected_s, probability = line.likeliest()
         seconds, last = line.seconds, line.waits[-1]
         table.add_row(
-            escape(line.place),
-            escape(str(line.geometry)),
+            printable(line.place, keep=""),
+            printable(str(line.geometry), keep=""),
             f"{len(line.waits):,}",
             lasting(median(seconds)) if seconds else "",
             lasting(max(seconds)) if seconds else "",

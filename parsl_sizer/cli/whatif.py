@@ -11,7 +11,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 from rich.table import Table
-from rich.text import Text
 
 from parsl_sizer.archive.base import Entry, Query
 from parsl_sizer.archive.importers.base import Notes
@@ -31,7 +30,7 @@ from parsl_sizer.report.whatif import (
 )
 
 from .archives import opened
-from .output import console, print_json, progress, say, ticking
+from .output import console, print_json, progress, say, tell, ticking
 
 MOST_ROWS = 8
 """Of the table of first allocations."""
@@ -75,12 +74,12 @@ def run(arguments: Namespace) -> None:
         return
     for number, (category, advice) in enumerate(advices.items()):
         if number:
-            print()
+            tell()
         _show(category, advice)
     for sentence in refused.values():
         say(sentence)
     if arguments.png:
-        print(f"Drawn in {arguments.png}.")
+        tell(f"Drawn in {arguments.png}.")
 
 
 def _categories(arguments: Namespace) -> tuple[str, dict[str, list[Finished]]]:
@@ -119,11 +118,11 @@ def _newest_last(entries: Iterable[Entry]) -> list[Entry]:
 
 def _show(category: str, advice: Advice) -> None:
     out = console()
-    out.print(Text(_headline(category, advice), style="bold"))
-    out.print(Text(_advice(advice)))
-    out.print(Text(_saving(advice)))
+    out.print(_headline(category, advice), style="bold")
+    out.print(_advice(advice))
+    out.print(_saving(advice))
     for remark in _remarks(advice):
-        out.print(Text(remark))
+        out.print(remark)
     out.print()
     out.print(_table(advice))
     out.print()
@@ -131,7 +130,7 @@ def _show(category: str, advice: Advice) -> None:
     for line in curve.chart(
         advice.curve, advice.ladder[0], is_ascii=not encoding.startswith("utf")
     ):
-        out.print(Text(line), no_wrap=True, crop=False)
+        out.print(line, no_wrap=True, crop=False)
 
 
 def _headline(category: str, advice: Advice) -> str:

@@ -16,7 +16,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
-from parsl_sizer.model import Amounts, Attempt, Node, OptOut, Resources, SizerError
+from parsl_sizer.model import Amounts, Attempt, Node, OptOut, Resources, SizerError, printable
 from parsl_sizer.sizing import Sizer
 from parsl_sizer.sizing.demand import Preference, Supply, demands
 
@@ -103,7 +103,7 @@ class Several(Engine):
             if label not in self._told and (reason := part.why_failed()) is not None:
                 self._told.add(label)
                 then = "are run by the other groups" if self._living() else "fail: no group is left"
-                logger.warning("Tasks of %s %s: %.300s", label, then, reason)
+                logger.warning("Tasks of %s %s: %.300s", label, then, printable(str(reason)))
         return len(self._living()) < len(self.parts) or any(map(self._is_deserted, self.parts))
 
     def has_failed(self, attempt: Attempt) -> bool:

@@ -197,7 +197,7 @@ class Driver:
             try:
                 found.append(self._sizer.share(task, self._engine.slots))
             except Exception:
-                logger.exception("A task of %s could not be sized", task.category)
+                logger.exception("A task of %r could not be sized", task.category)
 
         self._loop.ask(ask)
         return found[0] if found else None

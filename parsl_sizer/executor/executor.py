@@ -26,7 +26,7 @@ from parsl_sizer.archive.open import location
 from parsl_sizer.engines import Engine
 from parsl_sizer.engines.catalog import engine_for
 from parsl_sizer.engines.several import Several, group_of
-from parsl_sizer.model import OptOut, Outcome, TaskInfo
+from parsl_sizer.model import OptOut, Outcome, TaskInfo, printable
 from parsl_sizer.placement import Lines
 from parsl_sizer.placement import order as order_named
 from parsl_sizer.sizing import Consult, Settle, Sizer
@@ -482,7 +482,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         """Say something once."""
         if text not in self._said and len(self._said) < 1000:
             self._said.add(text)
-            logger.warning("%s", text)
+            logger.warning("%s", printable(text))
 
 
 for _name in FORWARDED:

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from parsl_sizer.model import Ending, Kind, Resources, format_amount
+from parsl_sizer.model import Ending, Kind, Resources, format_amount, printable
+from parsl_sizer.report.console import LiteralConsole
 from parsl_sizer.report.run import RunCost, run_table
 from parsl_sizer.simulator import Row
 from parsl_sizer.simulator.replay import replay
@@ -55,8 +56,8 @@ def show(costs: Costs, label: str, *, observed: bool = False) -> None:
     if not costs.run.categories:
         return
     what = "would have been given" if observed else "were given"
-    console = _console()
-    console.print(Text(f"\nparsl_sizer: what tasks on {label} {what}", style="bold"))
+    console = LiteralConsole(stderr=True, width=_width())
+    console.print(f"\nparsl_sizer: what tasks on {label} {what}", style="bold")
     console.print(run_table(costs.run))
     if costs.groups:
         shares = ", ".join(f"{group} {count:,}" for group, count in costs.groups.most_common())
@@ -83,7 +84,8 @@ class LiveLine:
             if LiveLine._live is None:
                 LiveLine._live = Live(
                     get_renderable=_lines,
-                    console=_console(),
+                    # It shows the user's own output too, which is not ours to escape.
+                    console=Console(stderr=True, highlight=False, markup=False, emoji=False),
                     refresh_per_second=2,
                     transient=True,
                     # Else what belongs into a file would be shown.
@@ -109,8 +111,8 @@ class LiveLine:
         held = format_amount(Kind.MEMORY, driver.held)
         memory = f", {held} of {format_amount(Kind.MEMORY, room)} given out" if room else ""
         return Text(
-            f"{self._label}: {driver.settled:,} over, {running:,} running, {waiting:,} waiting, "
-            f"{driver.retries:,} retries{memory}",
+            f"{printable(self._label, keep='')}: {driver.settled:,} over, {running:,} running, "
+            f"{waiting:,} waiting, {driver.retries:,} retries{memory}",
             style="dim",
         )
 
@@ -119,5 +121,5 @@ def _lines() -> Text:
     return Text("\n").join(shown.line() for shown in list(LiveLine._shown))
 
 
-def _console() -> Console:
-    return Console(stderr=True, highlight=False, width=None if sys.stderr.isatty() else WIDTH)
+def _width() -> int | None:
+    return None if sys.stderr.isatty() else WIDTH

@@ -13,7 +13,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from parsl_sizer.model import Ending, Kind, Outcome, format_amount
+from parsl_sizer.model import Ending, Kind, Outcome, format_amount, printable
+from parsl_sizer.model.empty import EMPTY
 
 _ENDINGS = tuple(Ending)
 _KINDS = tuple(Kind)
@@ -41,11 +42,11 @@ class AttemptMade(NamedTuple):
             amount = "no limit" if given is None else format_amount(kind, given)
             use = "" if used is None else f" (used {format_amount(kind, used)})"
             parts.append(f"{kind.value} {amount}{use}")
-        host = f" on {self.host}" if self.host else ""
+        host = f" on {printable(self.host, keep='')}" if self.host else ""
         listed = ", ".join(parts) or "nothing sized"
         return (
             f"attempt {self.number}: {self.ending.value} after {self.wall_s:.3g} s{host}: "
-            f"{listed}; {self.why}"
+            f"{listed}; {printable(self.why, keep='')}"
         )
 
 
@@ -56,7 +57,8 @@ class Sizing(NamedTuple):
     attempts: tuple[AttemptMade, ...]
 
     def __str__(self) -> str:
-        return "\n".join([self.category, *(f"  {attempt}" for attempt in self.attempts)])
+        category = printable(self.category, keep="")
+        return "\n".join([category, *(f"  {attempt}" for attempt in self.attempts)])
 
 
 class Story:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .outcome import Outcome
+from .printable import printable
 from .task import NO_OPT_OUT, OptOut
 from .units import format_amount
 
 
 class SizerError(Exception):
-    """Anything that parsl_sizer raises on purpose."""
+    """Anything that parsl_sizer raises on purpose. Its text is safe to print."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class UnknownStrategy(SizerError, ValueError):
@@ -41,8 +45,8 @@ class ResourcesExhausted(SizerError):
         elif OptOut.NO_RETRY in opt_outs:
             where, advice = "and must not be tried again (no_retry)", "State what it needs."
         return (
-            f"Task {self.task_id} ({self.category}) ran out of {' and '.join(kinds)} {where}: "
-            f"{attempts}. {advice}"
+            f"Task {_name(self.task_id)} ({_name(self.category)}) ran out of "
+            f"{' and '.join(kinds)} {where}: {attempts}. {advice}"
         )
 
     def _was_cut(self) -> bool:
@@ -53,6 +57,10 @@ class ResourcesExhausted(SizerError):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self)!r})"
+
+
+def _name(value: int | str) -> str:
+    return printable(str(value), keep="")
 
 
 def _described(outcome: Outcome) -> str:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
 
 from parsl_sizer.archive.base import LIVE
 
 from .figures import Category, Summary, as_json
-from .markup import Column, Document, definitions, fold, paragraph, section, table
+from .markup import Column, Document, definitions, escape, fold, paragraph, section, table
 from .phrases import cause, duration, gb_h, memory, moment, share, with_unit
 from .pictures import Point, course, efficiency, peaks, what_if
 from .run import ENOUGH

@@ -8,10 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from html import escape
+from html import escape as escape_html
 from typing import Any, NamedTuple
 
+from parsl_sizer.model import printable
+
 Shown = Callable[[Any], str]
+
+
+def escape(text: str) -> str:
+    """Return the text as markup that shows it, control characters included."""
+    return escape_html(printable(text))
 
 
 class Document:

@@ -6,6 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from parsl_sizer.model import printable
+
 from .figures import Summary, TaskLine, Use
 from .phrases import cause, duration, gb_h, memory, moment, plural, share, with_unit
 from .run import ENOUGH, fixed_request
@@ -40,7 +42,8 @@ def _facts(summary: Summary) -> Table:
     found.add_column(overflow="fold")
     who = " on ".join(filter(None, (run.user, run.host)))
     about = ", ".join(filter(None, (shortened(run.workflow or ""), who)))
-    found.add_row("Run", Text(f"{run.run_id} ({about})" if about else run.run_id))
+    name = f"{run.run_id} ({about})" if about else run.run_id
+    found.add_row("Run", Text(printable(name, keep="")))
     found.add_row("Started", f"{moment(run.started_at)}, took {duration(run.took_s)}")
     failed = f"{totals.failed:,} failed" if totals.failed else "none failed"
     found.add_row("Tasks", f"{totals.tasks:,}, {failed}")

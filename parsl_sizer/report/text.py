@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from parsl_sizer.model import Kind, is_bytes
+from parsl_sizer.model import Kind, is_bytes, printable
 
 from .compare import Standing
 from .metrics import Metrics, Tally
@@ -25,7 +24,7 @@ def shortened(name: str, width: int = NAME_WIDTH) -> str:
     >>> shortened("a" * 50, 10), shortened("")
     ('aaaaaaaaa…', '(none)')
     """
-    flat = " ".join(name.split()) or "(none)"
+    flat = printable(" ".join(name.split())) or "(none)"
     return flat if len(flat) <= width else flat[: width - 1] + "…"
 
 
@@ -134,7 +133,7 @@ def compare_table(standings: Sequence[Standing]) -> Table:
         limit = " (the limit)" if standing.result.is_limit else ""
         table.add_row(
             "★" if standing.is_best else "",
-            escape(shortened(standing.result.name)) + limit,
+            Text(shortened(standing.result.name) + limit),
             _waste(standing),
             _ratio(standing.relative_waste),
             _ratio(tally.maq),

@@ -16,16 +16,20 @@ from .guard import HOW, LOCAL, TOKEN_VARIABLE, Guard, is_local, token_in
 from .request import MOST_BYTES
 
 THREADS = 4
+CONNECTIONS = 500
+"""Half of the files that a process may usually have open."""
+REQUEST_S = 60
+"""A request has to arrive within this time, head and body; an idle connection is closed then."""
 LIMITS = {
     "threads": THREADS,
-    "connection_limit": 40,
-    "channel_timeout": 30,
-    "cleanup_interval": 10,
+    "connection_limit": CONNECTIONS,
+    "channel_timeout": REQUEST_S,
+    "cleanup_interval": 1,
     "max_request_header_size": 32_000,
     "max_request_body_size": MOST_BYTES + MOST_BYTES // 10,  # a little too much is told by us
     "asyncore_use_poll": True,
 }
-"""What keeps one who asks too much, or too slowly, from the others."""
+"""Options of waitress: no client that asks too much, or too slowly, keeps others waiting."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 NEEDED = "parsl-sizer serve needs waitress: pip install 'parsl-sizer[serve]'."
 
@@ -68,6 +72,8 @@ def serve(
     try:
         from waitress.server import create_server
         from waitress.wasyncore import close_all
+
+        from .channel import Channel
     except ImportError:
         raise CannotServe(NEEDED) from None
     with _listening(host, port) as listener:
@@ -76,6 +82,7 @@ def serve(
         sockets: dict[int, object] = {}
         try:
             server = create_server(App(where, guard), map=sockets, sockets=[listener], **LIMITS)
+            server.channel_class = Channel
             ready(address)
             server.run()
         except SystemExit:

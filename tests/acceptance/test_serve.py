@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import shutil
 import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.error import HTTPError
@@ -55,9 +57,17 @@ class Server(NamedTuple):
 
 
 @contextmanager
-def serving(archive: Path, *options: str, ends_by: int = signal.SIGTERM) -> Iterator[Server]:
+def serving(
+    archive: Path, *options: str, ends_by: int = signal.SIGTERM, **limits: int
+) -> Iterator[Server]:
     """The command itself, until it is told to end; it must do so, and leave nothing open."""
-    command = [sys.executable, "-X", "dev", "-m", "parsl_sizer", "serve", "--port", "0", "--json"]
+    program = f"""\
+import sys
+from parsl_sizer.cli import main
+from parsl_sizer.server.serve import LIMITS
+LIMITS.update({limits})
+sys.exit(main())"""
+    command = [sys.executable, "-X", "dev", "-c", program, "serve", "--port", "0", "--json"]
     process = subprocess.Popen(
         [*command, "--archive", str(archive), *options],
         stdout=subprocess.PIPE,
@@ -194,15 +204,44 @@ def connected(server: Server) -> socket.socket:
     return socket.create_connection((host, int(port)), timeout=PATIENCE_S)
 
 
-def test_slow_and_many_clients_keep_nobody_else_waiting(server: Server) -> None:
-    idle = [connected(server) for _ in range(20)]
+HEAD = b"POST /api/outcomes HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n"
+GET = b"GET /api/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+SOON_S = 5
+
+
+def test_slow_and_many_clients_keep_no_other_waiting(server: Server) -> None:
+    with ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(connected(server)).sendall(HEAD)
+        connection = stack.enter_context(connected(server))
+        connection.settimeout(SOON_S)
+        connection.sendall(GET)
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("head", [HEAD, HEAD + b"\r\n"], ids=["header", "body"])
+def test_a_request_that_trickles_in_is_given_up_at_a_deadline(tmp_path: Path, head: bytes) -> None:
+    limits = {"connection_limit": 12, "channel_timeout": 1}
+    with serving(filled(tmp_path / "archive.sqlite3"), **limits) as server, ExitStack() as stack:
+        trickling = {stack.enter_context(connected(server)) for _ in range(20)}
+        for connection in trickling:
+            connection.sendall(head)
+        asking = stack.enter_context(connected(server))
+        asking.sendall(GET)
+        until = time.monotonic() + PATIENCE_S / 3
+        while trickling and time.monotonic() < until:
+            closed, _, _ = select.select(trickling, [], [], 0.1)
+            trickling = {one for one in trickling - {*closed} if sent(one)}
+        assert not trickling
+        assert asking.recv(1000).startswith(b"HTTP/1.1 200 ")
+
+
+def sent(connection: socket.socket) -> bool:
+    """Whether the server still takes a byte."""
     try:
-        for connection in idle:
-            connection.sendall(b"POST /api/outcomes HTTP/1.1\r\nHost: localhost\r\nContent-Le")
-        assert json.loads(server.get("api/runs"))["runs"]
-    finally:
-        for connection in idle:
-            connection.close()
+        return connection.send(b"X") == 1
+    except ConnectionError:
+        return False
 
 
 @pytest.fixture(scope="module")

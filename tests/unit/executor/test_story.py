@@ -31,6 +31,13 @@ def test_a_story_is_told_as_it_was(ending: Ending) -> None:
     assert (attempt.wall_s, attempt.why, attempt.host) == (2.5, "a reason", "n1")
 
 
+def test_the_text_of_a_story_is_printable() -> None:
+    attempt = Attempt(TaskInfo(1, "\x1b[31m\n"), 1, {Kind.MEMORY: 1e9})
+    text = str(Story([Outcome(attempt, Ending.DONE, host="\x9b")], "\u202e").sizing())
+    assert text.splitlines()[0] == r"\x1b[31m\x0a"
+    assert text.replace("\n", "").isprintable()
+
+
 def test_every_attempt_is_in_it() -> None:
     outcomes = [
         outcome(1, Ending.LOST),
