@@ -230,6 +230,8 @@ def _died(report: Mapping[str, Any], attempt: Attempt, usage: Usage, now: float)
     if signal == SIGKILL and _near_at_kill(attempt, usage):
         verdict = Verdict(Ending.EXHAUSTED, frozenset({Kind.MEMORY}))
     how = f"was killed by signal {signal}" if signal else f"ended with exit status {code}"
+    if isinstance(reason := report.get("reason"), str):
+        how = reason
     error = TaskLost(
         f"The process that ran task {attempt.task.task_id} ({attempt.task.category}) {how} on "
         f"{report.get('host')}, and nothing says that it ran out of anything."

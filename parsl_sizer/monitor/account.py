@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import os
 import resource
 import time
 from typing import Any
@@ -27,6 +28,7 @@ class Tidiness:
     """Keeps a process that makes many calls as it was: small, and in its folder."""
 
     def __init__(self) -> None:
+        self.pid = os.getpid()
         self.home = working_folder()
         self.last = probe.memory()
         self.read_at = time.perf_counter()

@@ -9,8 +9,10 @@ import socket
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from functools import lru_cache
+from itertools import count
 from typing import Any
 
 from . import probe, wire
@@ -26,14 +28,17 @@ PATIENCE_S = 0.5
 def serve(sock: socket.socket) -> None:
     """The life of a warm runner: call after call, until the socket is closed."""
     tidiness = Tidiness()
-    wire.send(sock, {"ready": tidiness.fresh})
-    while (frame := wire.receive(sock)) is not None:
+    wire.send(sock, wire.READY, {"ready": tidiness.fresh})
+    for number in count(1):
+        frame = wire.receive(sock, number)
+        if frame is None:
+            return
         order, buffer = frame
         head, payload = perform(order, buffer, None, tidiness)
-        wire.send(sock, head, payload)
+        wire.send(sock, number, head, payload)
         if "ready" not in head:
             del frame, buffer, payload
-            wire.send(sock, {"ready": tidiness.restore()})
+            wire.send(sock, wire.READY, {"ready": tidiness.restore()})
 
 
 def perform(
@@ -47,9 +52,11 @@ def perform(
             loads, dumps = resolve(order["codec"][0]), resolve(order["codec"][1])
             func, args, kwargs = given or loads(buffer)
             result = func(*args, **kwargs)
+            end_if_forked(tidiness.pid, result)
             is_plain = wire.is_plain(result)
             ending, payload = "returned", None if is_plain else dumps(result)
         except BaseException as error:  # SystemExit too: the task ends, not the runner
+            end_if_forked(tidiness.pid, error=error)
             is_plain, ending = False, "raised"
             payload = packed_error(order["codec"], error)
         flush()
@@ -68,6 +75,40 @@ def flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # it is closed, or its disk is full
             stream.flush()
+
+
+def end_if_forked(pid: int, result: object = None, error: BaseException | None = None) -> None:
+    """End this process as Python ends a program, unless it is `pid`, which began the call.
+
+    The child of a task that forks may leave the task's function as its parent does. It must not
+    answer, nor clean up: folder, children and reservation are its parent's.
+    """
+    if os.getpid() == pid:
+        return
+    status = 1
+    wrapper = getattr(sys.modules.get("parsl.app.errors"), "RemoteExceptionWrapper", None)
+    if wrapper is not None and isinstance(result, wrapper):
+        error = result.e_value  # Parsl's apps return what they raise
+    try:
+        status = _print_error(error)
+        flush()
+    finally:
+        os._exit(status)
+
+
+def _print_error(error: BaseException | None) -> int:
+    """Print an exception that ends a process, as Python does; return the exit status."""
+    if error is None:
+        return 0
+    status = 1
+    if not isinstance(error, SystemExit):
+        sys.excepthook(type(error), error, error.__traceback__)
+    elif error.code is None or isinstance(error.code, int):
+        status = (error.code or 0) & 0xFF
+    else:
+        print(error.code, file=sys.stderr)
+    traceback.clear_frames(error.__traceback__)  # what open files still hold is written
+    return status
 
 
 def packed_error(codec: tuple[str, str, str], error: BaseException) -> bytes | None:

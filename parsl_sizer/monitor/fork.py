@@ -21,10 +21,10 @@ def run_forked(
 
     def once(sock: socket.socket) -> None:
         tidiness = Tidiness()
-        wire.send(sock, {"ready": tidiness.fresh})
-        frame = wire.receive(sock)
+        wire.send(sock, wire.READY, {"ready": tidiness.fresh})
+        frame = wire.receive(sock, 1)
         if frame is not None:
-            wire.send(sock, *call.perform(*frame, (func, args, kwargs), tidiness))
+            wire.send(sock, 1, *call.perform(*frame, (func, args, kwargs), tidiness))
 
     with node_ledger.claimed(order.get("claim")) as place:
         try:

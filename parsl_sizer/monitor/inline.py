@@ -38,12 +38,14 @@ def run_inline(
 
 
 def run_packed_inline(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
-    """The same for what an engine's codec has packed; so is what it gives back."""
+    """Run in place what an engine's codec has packed; the result is packed as well."""
+    pid = os.getpid()
 
     def packed() -> tuple[Any, bytes | None]:
         loads, dumps = call.resolve(order["codec"][0]), call.resolve(order["codec"][1])
         func, args, kwargs = loads(buffer)
         result = func(*args, **kwargs)
+        call.end_if_forked(pid, result)
         return (result, None) if wire.is_plain(result) else (None, dumps(result))
 
     made = run_inline(order, packed, (), {})
@@ -98,10 +100,13 @@ def _run_in_thread(_: object, func: Callable[[], Any], waited_s: float) -> dict[
 
 
 def _note(made: dict[str, Any], func: Callable[[], Any]) -> None:
+    pid = os.getpid()
     try:
         made["result"] = func()
+        call.end_if_forked(pid, made["result"])
         made["ending"] = "returned"
     except BaseException as error:
+        call.end_if_forked(pid, error=error)
         made["ending"], made["error"], made["result"] = "raised", error, None
 
 

@@ -211,6 +211,8 @@ def _run(keeper: int, sock: socket.socket, main: Callable[[socket.socket], None]
         probe.call_me(b"sizer-runner")
         probe.die_with_parent(keeper)
         probe.adopt_orphans()
+        # Else a child of a task could answer, and hide from the supervisor that the runner died.
+        os.register_at_fork(after_in_child=sock.close)
         probe.write("/proc/self/oom_score_adj", BADNESS)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)

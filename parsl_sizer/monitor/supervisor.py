@@ -50,7 +50,7 @@ class Supervisor:
     ) -> None:
         self.ballast = ballast
         self.has_own_folder = has_own_folder
-        self.pid = self.fresh = 0
+        self.pid = self.fresh = self._calls = 0
         self._sock: socket.socket | None = None
         self._poll = select.poll()
         self._held: int | None = None
@@ -128,14 +128,16 @@ class Supervisor:
         )
         is_sent = self._send(sock, order, outside, buffer)
         verdict = watch.wait(self._poll, self._note_kills) if is_sent else "died"
-        frame = wire.receive(sock) if verdict == "answered" else None
+        frame = self._receive(sock, made) if verdict == "answered" else None
         if verdict == "broken":
             made["ending"], made["exhausted"] = "stopped", watch.broken
             watch.fill(made)
             self._drop()
         elif frame is None:
             watch.fill(made)
-            self._bury(made)
+            if "reason" not in made:
+                self._bury(made)
+            self._drop()
         else:
             watch.fill_from(made, *frame)
             self._held = frame[0].get("ready")
@@ -172,6 +174,7 @@ class Supervisor:
             self._drop()
         self._keeps = bool(order.get("keep_caches"))
         self.pid, self._sock = self._keeper.start()
+        self._calls = 0
         self._poll = select.poll()
         self._poll.register(self._sock, select.POLLIN)
         fresh = self._await_ready(self._sock)
@@ -189,7 +192,10 @@ class Supervisor:
         """What the runner holds when it is ready for a call; None if it died, or hangs."""
         if not self._poll.poll(READY_S * 1000):
             return None
-        frame = wire.receive(sock)
+        try:
+            frame = wire.receive(sock, wire.READY)
+        except wire.WrongFrame:
+            return None
         return None if frame is None else int(frame[0]["ready"])
 
     def _send(
@@ -197,11 +203,22 @@ class Supervisor:
     ) -> bool:
         needed = {name: order.get(name) for name in ("codec", "env", "keep_caches")}
         needed["tmp"] = tmp
+        self._calls += 1
         try:
-            wire.send(sock, needed, buffer)
+            wire.send(sock, self._calls, needed, buffer)
         except OSError:
             return False
         return True
+
+    def _receive(
+        self, sock: socket.socket, made: dict[str, Any]
+    ) -> tuple[dict[str, Any], bytes] | None:
+        """Return the answer; None if the runner died, or sent something else: the `reason`."""
+        try:
+            return wire.receive(sock, self._calls)
+        except wire.WrongFrame as error:
+            made["reason"] = str(error)
+            return None
 
     def _note_kills(self) -> None:
         """Where the group is not ours alone, only what is killed from now on may be our task."""
@@ -214,7 +231,6 @@ class Supervisor:
         has_killed = self._witness is not None and self._witness.has_killed()
         if has_killed and end.signal == signal.SIGKILL:
             made["out_of_memory"], made["exhausted"] = True, ["memory"]
-        self._drop()
 
     def _drop(self) -> None:
         if self._sock is not None:

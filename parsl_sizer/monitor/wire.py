@@ -1,8 +1,8 @@
 """Frames between a supervisor and its runner, and orders and reports as they cross to workers.
 
-A frame is a head of plain values and a body of bytes. Both ends are forks of one process, or
-run the same version of Python as engines want it, so heads are packed with `marshal`, the
-quickest there is.
+A frame has the number of its call, a head of plain values and a body of bytes. Both ends are
+forks of one process, or run the same version of Python as engines want it, so heads are packed
+with `marshal`, the quickest there is.
 """
 
 from __future__ import annotations
@@ -13,36 +13,53 @@ import socket
 import struct
 from typing import Any
 
-LENGTHS = struct.Struct("!QQ")
+HEADER = struct.Struct("!QQQ")
+"""The number of the call, and the lengths of head and body."""
+READY = 0
+"""The number of frames that belong to no call: the runner is ready for the next one."""
 SMALL = 1 << 16
 """Frames up to this many bytes are copied together: fewer calls, and each wakes somebody."""
 
 
-def send(sock: socket.socket, head: dict[str, Any], body: bytes = b"") -> None:
-    """Send a frame; raises `OSError` if there is nobody at the other end."""
+class WrongFrame(Exception):
+    """A frame of another call, or bytes that are no frame: the other end cannot be trusted."""
+
+
+def send(sock: socket.socket, call: int, head: dict[str, Any], body: bytes = b"") -> None:
+    """Send a frame of the call with this number; raises `OSError` if the other end is closed."""
     packed = marshal.dumps(head)
-    lengths = LENGTHS.pack(len(packed), len(body))
+    header = HEADER.pack(call, len(packed), len(body))
     if len(body) <= SMALL:
-        sock.sendall(b"".join((lengths, packed, body)))
+        sock.sendall(b"".join((header, packed, body)))
     else:
-        sock.sendall(lengths + packed)
+        sock.sendall(header + packed)
         sock.sendall(body)
 
 
-def receive(sock: socket.socket) -> tuple[dict[str, Any], bytes] | None:
-    """The next frame, or None if the other end has gone."""
+def receive(sock: socket.socket, call: int) -> tuple[dict[str, Any], bytes] | None:
+    """Return the next frame, or None if the other end is closed.
+
+    Raises `WrongFrame` unless it is one of the call with this number.
+    """
     try:
-        lengths = _exactly(sock, LENGTHS.size)
-        if lengths is None:
+        header = _exactly(sock, HEADER.size)
+        if header is None:
             return None
-        of_head, of_body = LENGTHS.unpack(lengths)
+        number, of_head, of_body = HEADER.unpack(header)
+        if number != call:
+            raise WrongFrame(
+                f"sent a frame with the number {number} instead of {call}, the number of this "
+                "call, and was replaced"
+            )
         if of_body <= SMALL:
             both = _exactly(sock, of_head + of_body)
             return None if both is None else (marshal.loads(both[:of_head]), both[of_head:])
         packed, body = _exactly(sock, of_head), _exactly(sock, of_body)
+        return None if packed is None or body is None else (marshal.loads(packed), body)
     except ConnectionError:
         return None
-    return None if packed is None or body is None else (marshal.loads(packed), body)
+    except (EOFError, TypeError, ValueError) as error:
+        raise WrongFrame("sent bytes that are no frame, and was replaced") from error
 
 
 def _exactly(sock: socket.socket, count: int) -> bytes | None:

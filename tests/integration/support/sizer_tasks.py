@@ -195,6 +195,15 @@ def note_and_fail(path):
     raise ValueError("noted")
 
 
+@python_app
+def note_and_exhaust(path):
+    from parsl_sizer import ResourcesExhausted
+
+    with open(path, "a") as notes:
+        notes.write("x")
+    raise ResourcesExhausted(0, "of its own", ())
+
+
 @python_app(cache=True)
 def memoised(number):
     return number
@@ -390,3 +399,61 @@ def total_of_files(numbers, folder, until):
     wait_for(until)
     assert data
     return sum(numbers)
+
+
+@python_app
+def fork(number, way, parsl_resource_specification=None):
+    """Fork a child that ends in its own way; only the parent's result is the task's."""
+    import multiprocessing
+    import threading
+
+    def status_of(child):
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def fork_in_thread():
+        child = os.fork()
+        if child:
+            found.append(status_of(child))
+
+    if way == "no fork":
+        return number
+    found = []
+    if way == "thread":
+        thread = threading.Thread(target=fork_in_thread)
+        thread.start()
+        thread.join()
+        return "parent", number, *found
+    if way == "multiprocessing":
+        process = multiprocessing.get_context("fork").Process(target=sys.exit, args=(6,))
+        process.start()
+        process.join()
+        return "parent", number, process.exitcode
+    child = os.fork()
+    if child:
+        return "parent", number, status_of(child)
+    if way == "raise":
+        raise ValueError("in the child")
+    if way == "exit":
+        sys.exit(0)
+    if way == "exit 3":
+        sys.exit(3)
+    if way == "exit message":
+        sys.exit("the child's last words")
+    if way == "_exit":
+        os._exit(4)
+    if way == "double fork":
+        grandchild = os.fork()
+        if grandchild:
+            sys.exit(5 + status_of(grandchild))
+    return "child", number, None
+
+
+@python_app
+def leave_child(number, go, note, parsl_resource_specification=None):
+    """Leave a child that returns when there is a file, long after its parent has."""
+    child = os.fork()
+    if child:
+        return "parent", number
+    Path(note).write_text(str(os.getpid()))
+    wait_for(go)
+    return "child", number

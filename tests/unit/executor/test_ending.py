@@ -157,6 +157,12 @@ def test_a_process_that_just_ended_is_lost_and_says_how() -> None:
     assert "ended with exit status 3" in str(answer.error)
 
 
+def test_a_process_that_was_replaced_is_lost_and_its_error_says_why() -> None:
+    answer = read(report("died", reason="sent something else and was replaced", payload=None))
+    assert answer.outcome.ending is LOST
+    assert "sent something else and was replaced on n1" in str(answer.error)
+
+
 @pytest.mark.parametrize(
     ("memory", "expected"), [(10.0, RAISED), (499.0, RAISED), (500.0, EXHAUSTED), (None, EXHAUSTED)]
 )

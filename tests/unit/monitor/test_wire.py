@@ -24,9 +24,9 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 @pytest.mark.parametrize("size", [0, 1, wire.SMALL, wire.SMALL + 1, 20 * MB])
 def test_frames_of_any_size_arrive(pair: tuple[socket.socket, socket.socket], size: int) -> None:
     head = {"a": [1, 2.5, None], "b": "text"}
-    sender = threading.Thread(target=wire.send, args=(pair[0], head, b"x" * size))
+    sender = threading.Thread(target=wire.send, args=(pair[0], 7, head, b"x" * size))
     sender.start()
-    found = wire.receive(pair[1])
+    found = wire.receive(pair[1], 7)
     sender.join()
     assert found is not None
     assert found[0] == head
@@ -34,23 +34,38 @@ def test_frames_of_any_size_arrive(pair: tuple[socket.socket, socket.socket], si
 
 
 def test_frames_arrive_one_after_the_other(pair: tuple[socket.socket, socket.socket]) -> None:
-    wire.send(pair[0], {"number": 1}, b"one")
-    wire.send(pair[0], {"number": 2})
-    assert wire.receive(pair[1]) == ({"number": 1}, b"one")
-    assert wire.receive(pair[1]) == ({"number": 2}, b"")
+    wire.send(pair[0], 1, {"number": 1}, b"one")
+    wire.send(pair[0], 2, {"number": 2})
+    assert wire.receive(pair[1], 1) == ({"number": 1}, b"one")
+    assert wire.receive(pair[1], 2) == ({"number": 2}, b"")
 
 
-@pytest.mark.parametrize("part", [0, 3, 16, 20, 40])
+@pytest.mark.parametrize("part", [0, 3, 24, 28, 48])
 def test_who_goes_in_the_middle_has_gone(
     pair: tuple[socket.socket, socket.socket], part: int
 ) -> None:
     whole, _ = socket.socketpair()
     with whole, _:
-        wire.send(whole, {"number": 1}, b"x" * 50)
+        wire.send(whole, 1, {"number": 1}, b"x" * 50)
         data = _.recv(1000)
     pair[0].sendall(data[:part])
     pair[0].close()
-    assert wire.receive(pair[1]) is None
+    assert wire.receive(pair[1], 1) is None
+
+
+def test_a_frame_of_another_call_is_refused(pair: tuple[socket.socket, socket.socket]) -> None:
+    wire.send(pair[0], 1, {}, b"one")
+    with pytest.raises(wire.WrongFrame, match="number 1 instead of 2"):
+        wire.receive(pair[1], 2)
+
+
+@pytest.mark.parametrize("head", [b"", b"x", b"xxx", b"i12"])
+def test_bytes_that_are_no_frame_are_refused(
+    pair: tuple[socket.socket, socket.socket], head: bytes
+) -> None:
+    pair[0].sendall(wire.HEADER.pack(1, len(head), 0) + head)
+    with pytest.raises(wire.WrongFrame, match="no frame"):
+        wire.receive(pair[1], 1)
 
 
 @pytest.mark.parametrize(
