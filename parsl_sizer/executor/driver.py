@@ -14,7 +14,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from functools import partial
@@ -201,6 +201,17 @@ class Driver:
 
         self._loop.ask(ask)
         return found[0] if found else None
+
+    def is_final(self, future: SizedFuture) -> bool:
+        """Return whether its task ran out of what nodes have, and none with more has come since."""
+        exhausted = future.exhausted
+        most = self._most(exhausted)
+        return bool(exhausted) and all(most[kind] <= had for kind, had in exhausted.items())
+
+    def _most(self, kinds: Iterable[Kind]) -> dict[Kind, float]:
+        """Return how much of each kind the node has that has most of it; 0 without nodes."""
+        shapes = [node.capacity for node in list(self._nodes.values())] + [*self._expected]
+        return {kind: max((shape[kind] for shape in shapes), default=0.0) for kind in kinds}
 
     def launched(self) -> list[tuple[int | str, float]]:
         """The tasks that run, and since when."""
@@ -404,6 +415,7 @@ class Driver:
         answer = job.answer
         if settle.ending is Ending.EXHAUSTED or answer is None:
             error = ResourcesExhausted(settle.task.task_id, settle.task.category, settle.outcomes)
+            self._keep_exhausted(job, error)
             error.__cause__ = answer.cause() if answer else None
             self._over(job, None, error)
         else:
@@ -437,7 +449,13 @@ class Driver:
     def _parts_done(self, job: Job, parts: Future[Any]) -> None:
         if self._jobs.get(job.task.task_id) is job:
             error = parts.exception()
+            if isinstance(error, ResourcesExhausted):
+                self._keep_exhausted(job, error)
             self._over(job, None if error else parts.result(), error)
+
+    def _keep_exhausted(self, job: Job, error: ResourcesExhausted) -> None:
+        for last in error.outcomes[-1:]:
+            job.future.exhausted = self._most(last.exhausted)
 
     def _sentence(self, why: object) -> str:
         """The sentence for a reason: one object for all that are the same."""

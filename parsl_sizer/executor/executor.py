@@ -267,6 +267,10 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             said = read(resource_specification)
             given = passed_on(said.given, self._engine, self._warn)
             return self._engine.submit_unsized(func, said.requested, given, args, kwargs)
+        record = calling_record()
+        before = None if record is None else record.get("exec_fu")
+        if isinstance(before, SizedFuture) and driver.is_final(before):
+            return before  # a Parsl retry that would run out again
         task, hints, recogniser, tag, instead = intake.task_info(
             next(self._ids),
             func,
@@ -282,7 +286,6 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         given = passed_on(hints.given, self._engine, self._warn)
         if "priority" in hints.given:
             task = task._replace(priority=self._engine.priority(hints.given))
-        record = calling_record() if self._graph is not None or self._scaling else None
         if self._graph is not None and record is not None:
             depth, rank = self._graph.place(record)
             task = task._replace(depth=depth, rank=rank)

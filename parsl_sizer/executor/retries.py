@@ -9,10 +9,10 @@ from parsl_sizer.model import ResourcesExhausted
 
 
 def retry_handler(error: Exception, task_record: Any) -> float:  # noqa: ARG001
-    """Give this to ``Config(retry_handler=...)`` together with ``retries``.
+    """Tell Parsl not to retry `ResourcesExhausted`, if given to ``Config(retry_handler=...)``.
 
-    A task that ran out of a resource in the largest allocation there is would only climb
-    the whole ladder again: it is not retried. Anything else costs one retry, as without us.
+    A `SizedExecutor` does not need it: a retry of a task that fits no node is answered with the
+    same error at once. Any other error costs one retry.
 
     >>> retry_handler(ValueError("again"), {})
     1.0

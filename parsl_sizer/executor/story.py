@@ -130,6 +130,9 @@ class _Condition:
 class SizedFuture(Future):  # type: ignore[type-arg]
     """The future that Parsl gets, with the task's story beside it."""
 
+    exhausted: Mapping[Kind, float] = EMPTY
+    """What the task ran out of, and the most that any node had of it; empty if it did not."""
+
     def __init__(self, task_id: int | str) -> None:
         super().__init__()
         self._condition = _Condition()  # type: ignore[assignment]

@@ -9,7 +9,7 @@ import pytest
 import sizer_tasks as tasks
 from sizer_runs import running, sized
 
-from parsl_sizer import ResourcesExhausted, SizedExecutor, retry_handler, sizing_of
+from parsl_sizer import ResourcesExhausted, SizedExecutor, sizing_of
 
 LIMIT_S = 100
 
@@ -18,7 +18,7 @@ LIMIT_S = 100
 def retried(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SizedExecutor]:
     made = sized(node="cores=2,memory=400MB", grow=False)
     folder = tmp_path_factory.mktemp("retried")
-    with running(made, folder, retries=2, retry_handler=retry_handler):
+    with running(made, folder, retries=2):
         yield made
 
 
@@ -32,19 +32,31 @@ def test_parsls_retries_are_not_spent_on_size(retried: SizedExecutor, tmp_path: 
     assert future.task_record["fail_count"] == 0
 
 
-def test_with_the_retry_handler_the_ladder_is_climbed_once(
+def test_a_task_that_fits_no_node_is_not_run_again_by_parsls_retries(
     retried: SizedExecutor, tmp_path: Path
 ) -> None:
     notes = tmp_path / "notes"
-    future = tasks.note_and_hold(str(notes), 600, 60.0)
-    with pytest.raises(ResourcesExhausted):
+    future = tasks.note_and_hold(
+        str(notes), 600, 60.0, parsl_resource_specification={"memory": 100}
+    )
+    with pytest.raises(ResourcesExhausted) as caught:
         future.result(LIMIT_S)
-    assert len(notes.read_text()) == len(sizing_of(future).attempts)
+    assert len(notes.read_text()) == len(caught.value.outcomes)
+    assert len(sizing_of(future).attempts) == len(caught.value.outcomes)
+    assert future.task_record["fail_count"] == 3
 
 
-def test_the_retry_handler_lets_other_errors_be_retried(
+def test_a_task_that_raises_such_an_error_itself_is_retried(
     retried: SizedExecutor, tmp_path: Path
 ) -> None:
+    notes = tmp_path / "notes"
+    future = tasks.note_and_exhaust(str(notes))
+    with pytest.raises(ResourcesExhausted):
+        future.result(LIMIT_S)
+    assert len(notes.read_text()) == 3
+
+
+def test_other_errors_are_retried(retried: SizedExecutor, tmp_path: Path) -> None:
     notes = tmp_path / "notes"
     future = tasks.note_and_fail(str(notes))
     with pytest.raises(ValueError, match="noted"):

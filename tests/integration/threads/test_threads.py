@@ -13,7 +13,7 @@ from parsl.executors import ThreadPoolExecutor
 from parsl.executors.status_handling import BlockProviderExecutor
 from sizer_runs import running, wait_until
 
-from parsl_sizer import Kind, SizedExecutor, sizing_of
+from parsl_sizer import Kind, ResourcesExhausted, SizedExecutor, sizing_of
 from parsl_sizer.executor.hints import BadHint
 from parsl_sizer.model import Ending
 
@@ -30,6 +30,13 @@ def executor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SizedExecutor
     made = sized_threads()
     with running(made, tmp_path_factory.mktemp("threads")):
         yield made
+
+
+def test_a_task_that_raises_resources_exhausted_itself_is_retried(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    with running(sized_threads(), tmp_path, retries=1), pytest.raises(ResourcesExhausted):
+        tasks.note_and_exhaust(str(notes)).result(LIMIT_S)
+    assert len(notes.read_text()) == 2
 
 
 class Crowd:

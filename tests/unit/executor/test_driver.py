@@ -66,6 +66,7 @@ class Pretended(Engine):
     def __init__(self) -> None:
         super().__init__(Inner())
         self.error: Exception | None = None
+        self.here = [NODE]
         self.closed = 0
 
     def close(self) -> None:
@@ -74,7 +75,7 @@ class Pretended(Engine):
     def nodes(self) -> list[Node]:
         if self.error is not None:
             raise self.error
-        return [NODE]
+        return list(self.here)
 
 
 class Bench:
@@ -532,6 +533,21 @@ def test_a_task_that_is_not_split_and_cannot_grow_fails(bench: Bench) -> None:
         future.result(LIMIT_S)
     answered(None)  # nobody minds
     answered(Future())
+
+
+@asking
+def test_what_ran_out_is_final_until_a_larger_node_comes(bench: Bench) -> None:
+    future, answered = ran_out(bench)
+    assert not bench.driver.is_final(future)
+    answered(None)
+    future.exception(LIMIT_S)
+    assert bench.driver.is_final(future)
+    assert not bench.driver.is_final(SizedFuture(1))
+    bench.engine.here.append(Node("n2", Resources(cores=64, memory=1e9, disk=1e13)))
+    until(lambda: bench.driver.room() > 1e9)
+    assert bench.driver.is_final(future)  # it has no more memory
+    bench.engine.here.append(Node("n3", Resources(cores=1, memory=2e9)))
+    until(lambda: not bench.driver.is_final(future))
 
 
 @asking
