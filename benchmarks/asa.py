@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import argparse
 from collections import defaultdict
+from functools import partial
 from pathlib import Path
 from random import Random
 from statistics import fmean, pstdev
 
-from asa_convergence import convergence, plot, theorem
+from asa_convergence import SEEDS as SEEDS_OF_FIGURE_5
+from asa_convergence import SEEDS_OF_THEOREM, convergence, plot, theorem
 from papers_004 import TABLE_1, TABLE_2, Strategy, Table1, Table2
 from printing import Line, described, lines_table, table
 from rich.table import Table
@@ -78,10 +80,11 @@ def simulated(
     known: float = 1.0,
     accrues: bool = True,
     rule: Rule | None = None,
+    seeds: int = SEEDS,
 ) -> dict[Case, list[StagedResult]]:
     """The last of so many rounds of all 18 cases, which share what is learned; for each seed."""
     found: defaultdict[Case, list[StagedResult]] = defaultdict(list)
-    for seed in range(SEEDS):
+    for seed in range(seeds):
         random = Random(f"{policy} {seed}")
         waits = WaitEstimator(rule or Rule())
         for round_ in range(rounds):
@@ -131,19 +134,20 @@ def ratios(
     return fmean(makespans), fmean(core_hours)
 
 
-def averages() -> tuple[Table, Table, list[Line]]:
-    everything = {name: simulated(name) for name in ("big-job", "per-stage", "asa", "asa-naive")}
+def averages(seeds: int) -> tuple[Table, Table, list[Line]]:
+    run = partial(simulated, seeds=seeds)
+    everything = {name: run(name) for name in ("big-job", "per-stage", "asa", "asa-naive")}
     variants = {
         "per-stage": everything["per-stage"],
         "asa, nothing known before": everything["asa"],
-        "asa, third round": simulated("asa", rounds=3),
-        "asa, stages 20 % longer than expected": simulated("asa", known=1 / 1.2),
-        "asa, stages 20 % shorter than expected": simulated("asa", known=1 / 0.8),
-        "asa, waits begin after the block in front": simulated("asa", accrues=False),
-        "asa, Algorithm 1 as printed": simulated("asa", rule=Rule(information="sampled", share=0)),
-        "asa, absolute loss": simulated("asa", rule=Rule(loss="absolute")),
+        "asa, third round": run("asa", rounds=3),
+        "asa, stages 20 % longer than expected": run("asa", known=1 / 1.2),
+        "asa, stages 20 % shorter than expected": run("asa", known=1 / 0.8),
+        "asa, waits begin after the block in front": run("asa", accrues=False),
+        "asa, Algorithm 1 as printed": run("asa", rule=Rule(information="sampled", share=0)),
+        "asa, absolute loss": run("asa", rule=Rule(loss="absolute")),
         "asa-naive, nothing known before": everything["asa-naive"],
-        "asa-naive, third round": simulated("asa-naive", rounds=3),
+        "asa-naive, third round": run("asa-naive", rounds=3),
     }
     shown = table(
         ["policy"], ["makespan ÷ big-job", "core-hours ÷ per-stage", "misses", "worst miss ÷ bound"]
@@ -238,6 +242,12 @@ def main() -> None:
     )
     parser.add_argument("--plot", type=Path, help="where to draw Figure 5")
     parser.add_argument("--only", choices=("convergence", "tables"), help="one half of it")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        help=f"of every simulation (default: {SEEDS} for the tables, {SEEDS_OF_FIGURE_5} for "
+        f"Figure 5, {SEEDS_OF_THEOREM} for Theorem 1)",
+    )
     asked = parser.parse_args()
     out = console()
     out.print(f"ASA: {described()}")
@@ -245,13 +255,16 @@ def main() -> None:
     if asked.plot:
         plot(asked.plot)
     if asked.only != "tables":
-        shown, lines = convergence()
-        out.print("Figure 5: iterations until 8 of 10 estimates are right, median of 30 seeds")
+        seeds = asked.seeds or SEEDS_OF_FIGURE_5
+        shown, lines = convergence(seeds)
+        out.print(
+            f"Figure 5: iterations until 8 of 10 estimates are right, median of {seeds} seeds"
+        )
         out.print(shown)
         out.print("Theorem 1: what the default policy lost in 1000 iterations, and its bound")
-        out.print(theorem())
+        out.print(theorem(asked.seeds or SEEDS_OF_THEOREM))
     if asked.only != "convergence":
-        first, second, more = averages()
+        first, second, more = averages(asked.seeds or SEEDS)
         lines += more
         out.print("Table 1: waited, s / makespan, s / core-hours")
         out.print(first)

@@ -16,6 +16,7 @@ from parsl_sizer.scaling.alternatives import ALTERNATIVES
 
 CHANGES, LENGTH, SEEDS = 5, 200, 30
 """1000 iterations in which the wait changes at 0, 200, 400, 600 and 800."""
+SEEDS_OF_THEOREM = 100
 RULES = {
     f"{policy}, {name}": Rule(policy=policy, information=rule.information, share=rule.share)
     for name, rule in (("full information", Rule()), ("as printed", PRINTED))
@@ -52,12 +53,13 @@ def reached(made: list[float], wait: float) -> float:
     return next(ends, math.inf)
 
 
-def convergence() -> tuple[Table, list[Line]]:
+def convergence(seeds: int = SEEDS) -> tuple[Table, list[Line]]:
+    """Measure after how many iterations each policy is right again; medians of the seeds."""
     shown = table(["policy"], [*(f"change {n + 1}" for n in range(CHANGES)), "drops", "never"])
     medians: dict[str, list[float]] = {}
     for name, rule in RULES.items():
         found = []
-        for seed in range(SEEDS):
+        for seed in range(seeds):
             waits, random = scenario(Random(seed)), Random(f"estimates {seed}")
             made = estimates(rule, waits, random)
             found.append([reached(some, wait) for some, wait in zip(made, waits, strict=True)])
@@ -71,7 +73,9 @@ def convergence() -> tuple[Table, list[Line]]:
         medians[f"{name}, drops"] = [median(drops)]
         never = sum(math.isinf(value) for one in found for value in one)
         cells = [*medians[name], median(drops)]
-        shown.add_row(name, *(_iterations(value) for value in cells), f"{never} of {SEEDS * 5}")
+        shown.add_row(
+            name, *(_iterations(value) for value in cells), f"{never} of {seeds * CHANGES}"
+        )
     lines = []
     for name in ("full information", "as printed"):
         tuned, default = max(medians[f"tuned, {name}"]), min(medians[f"default, {name}"])
@@ -92,7 +96,7 @@ def _iterations(value: float) -> str:
     return "never" if math.isinf(value) else f"{value:.0f}"
 
 
-def theorem(seeds: int = 100, iterations: int = 1000) -> Table:
+def theorem(seeds: int = SEEDS_OF_THEOREM, iterations: int = 1000) -> Table:
     """In how many runs Theorem 1's bound is passed at some time, with a wait that stays."""
     shown = table(["form"], ["bound passed", "lost", "bound"])
     for name in ("full information", "as printed"):

@@ -8,6 +8,8 @@ are read from ``$PARSL_SIZER_DATA``; what has none is left out, with a sentence.
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
+from functools import partial
 
 import papers_000
 import papers_001
@@ -15,23 +17,34 @@ import papers_003
 from printing import described
 from rich.console import Console
 
-PAPERS = {
-    "000": ("Phung et al., Not All Tasks Are Created Equal, WORKS 2021", papers_000.main),
-    "001": ("Tovar et al., A Job Sizing Strategy, TPDS 2018", papers_001.main),
-    "003": ("Witt et al., Feedback-Based Resource Allocation, HPCS 2019", papers_003.main),
+TITLES = {
+    "000": "Phung et al., Not All Tasks Are Created Equal, WORKS 2021",
+    "001": "Tovar et al., A Job Sizing Strategy, TPDS 2018",
+    "003": "Witt et al., Feedback-Based Resource Allocation, HPCS 2019",
 }
 
 
 def main() -> None:
     """Print the papers that were asked for, or all."""
     parser = argparse.ArgumentParser(description="The tables of the papers beside ours.")
-    parser.add_argument("--only", choices=PAPERS, help="only this paper")
-    only = parser.parse_args().only
+    parser.add_argument("--only", choices=TITLES, help="only this paper")
+    parser.add_argument(
+        "--workflows",
+        type=int,
+        default=papers_003.WORKFLOWS,
+        help="generated workflows of each type, in 003 (default: %(default)s; the paper has 100)",
+    )
+    asked = parser.parse_args()
+    papers: dict[str, Callable[[], None]] = {
+        "000": papers_000.main,
+        "001": papers_001.main,
+        "003": partial(papers_003.main, asked.workflows),
+    }
     console = Console()
     console.print(described())
-    for number, (title, print_paper) in PAPERS.items():
-        if only in (None, number):
-            console.rule(title)
+    for number, print_paper in papers.items():
+        if asked.only in (None, number):
+            console.rule(TITLES[number])
             print_paper()
 
 

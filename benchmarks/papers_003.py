@@ -34,8 +34,8 @@ NODE = Resources(cores=128, memory=1952e9)
 TTFS = (0.1, 0.5, 0.9)
 TASKS = 1000
 ABSTRACT_TASKS = {"Cybershake": 5, "Genome": 8, "Ligo": 4, "Montage": 9, "Sipht": 13}
-SEEDS = 4
-"""Workflows of each type; the paper has 100."""
+WORKFLOWS = 4
+"""Of each type; the paper has 100."""
 
 PREDICTORS = {
     "PC 50": ("percentile:p=50", "power2"),
@@ -70,10 +70,11 @@ class Standing(NamedTuple):
 Standings = Mapping[float, Mapping[str, Standing]]
 
 
-def main() -> None:
+def main(of_each_type: int = WORKFLOWS) -> None:
     """Print the ranking at each time to failure, and what the paper says of it."""
     console = Console()
-    workflows = [(number, seed) for number in ABSTRACT_TASKS.values() for seed in range(SEEDS)]
+    types = ABSTRACT_TASKS.values()
+    workflows = [(number, seed) for number in types for seed in range(of_each_type)]
     standings = {ttf: _standing(workflows, ttf) for ttf in TTFS}
     console.print(_table(standings, len(workflows)))
     for said, found in _compared(standings):

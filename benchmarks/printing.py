@@ -53,9 +53,9 @@ def verdict(missed: list[str]) -> str:
     """One cell of a table: what is above its bar, if anything.
 
     >>> verdict([]), verdict(["learn"])
-    ('ok', '[bold red]MISSED: learn[/]')
+    ('ok', 'MISSED: learn')
     """
-    return f"[bold red]MISSED: {', '.join(missed)}[/]" if missed else "ok"
+    return f"MISSED: {', '.join(missed)}" if missed else "ok"
 
 
 @dataclass(frozen=True)

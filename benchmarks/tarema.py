@@ -30,6 +30,7 @@ from tarema_runs import (
     STANDARD,
     Run,
     everything,
+    files,
     of_nextflow,
     workflows,
 )
@@ -91,12 +92,12 @@ def alone_table(found: Sequence[Run]) -> Table:
     return made
 
 
-def workflows_table(found: Sequence[Run]) -> Table:
+def workflows_table(found: Sequence[Run], paths: Sequence[Path]) -> Table:
     """Each workflow by itself, on both clusters, beside how many of its tasks can run at once."""
     columns = ["tasks", "at once", *(f"the three, {a:g}" for a in (0.0, 0.4))]
     columns += [f"sjfn, {alpha:g}" for alpha in (*ALPHAS[::3], *BEYOND)]
     made = table(["workflow"], columns)
-    for name, workflow in workflows().items():
+    for name, workflow in workflows(paths).items():
         mine = [run for run in found if run.workflow == name]
         by_alpha = {a: [run for run in mine if run.alpha == a] for a in (*ALPHAS, *BEYOND)}
         made.add_row(
@@ -118,11 +119,10 @@ def at_once(workflow: Workflow) -> float:
     return math.fsum(row.time_s for row in workflow.rows) / max(ends.values())
 
 
-def beyond_table(found: Sequence[Run]) -> Table:
+def beyond_table(found: Sequence[Run], nextflows: Sequence[str]) -> Table:
     """With how much interference does tarema meet sjfn?"""
     alphas = (*ALPHAS, *BEYOND)
     made = table(["cluster", "workflows", "runs"], [f"alpha {alpha:g}" for alpha in alphas])
-    nextflows = of_nextflow()
     for cluster in PAPER_CLUSTERS:
         here = [run for run in found if run.cluster == cluster]
         theirs = [run for run in here if run.workflow in nextflows]
@@ -210,6 +210,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--runs", type=int, default=7, help="of each workflow, 2 or more")
+    parser.add_argument(
+        "--workflows", help="names; two or more of Nextflow's among them (default: all)"
+    )
     parser.add_argument("--plot", type=Path, help="where to draw the gain by alpha")
     parser.add_argument("--json", action="store_true")
     asked = parser.parse_args()
@@ -219,7 +222,14 @@ def main() -> None:
     if not (DATA / "workflows").is_dir():
         out.print(f"There are no workflows in {DATA}; name their folder in PARSL_SIZER_DATA.")
         return
-    found = everything(asked.runs)
+    names = asked.workflows.split(",") if asked.workflows else None
+    paths = files(names)
+    if unknown := set(names or ()) - {path.stem for path in paths}:
+        parser.error(f"there is no workflow {min(unknown)!r} in {DATA}")
+    nextflows = of_nextflow(paths)
+    if len(nextflows) < 2:
+        parser.error("two workflows of Nextflow are needed, as some are run in pairs")
+    found = everything(asked.runs, paths)
     if asked.plot:
         plot(found, asked.plot)
     if asked.json:
@@ -232,9 +242,9 @@ def main() -> None:
     out.print("The same without the first runs, in which tasks are not known")
     out.print(alone_table(later(alone)))
     out.print("The same by workflow, on both clusters, at some alphas")
-    out.print(workflows_table(later(alone)))
+    out.print(workflows_table(later(alone), paths))
     out.print("Less time than with sjfn, one workflow at a time, beyond the alphas above")
-    out.print(beyond_table(alone))
+    out.print(beyond_table(alone, nextflows))
     out.print("Two of Nextflow's at once, all runs: less time, summed, with tarema than with")
     out.print(pairs_table([run for run in found if is_pair(run)]))
     out.print("Evenness of use (Jain's index of the allocated time per core)")

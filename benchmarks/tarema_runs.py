@@ -45,10 +45,16 @@ class Run:
     evenness: float
 
 
-def workflows() -> dict[str, Workflow]:
-    """Those that there are, each task with what the paper gave to it."""
+def files(names: Sequence[str] | None = None) -> list[Path]:
+    """Return the files of the workflows of these names, by default of all."""
+    paths = sorted((DATA / "workflows").glob("*.json"))
+    return [path for path in paths if names is None or path.stem in names]
+
+
+def workflows(paths: Sequence[Path]) -> dict[str, Workflow]:
+    """Read workflows; each task has what the paper gave to it."""
     found = {}
-    for path in sorted((DATA / "workflows").glob("*.json")):
+    for path in paths:
         read = recorded(path)
         rows = tuple(
             replace(
@@ -61,9 +67,8 @@ def workflows() -> dict[str, Workflow]:
     return found
 
 
-def of_nextflow() -> list[str]:
-    """The names of those that Nextflow ran, as it did the paper's."""
-    paths = sorted((DATA / "workflows").glob("*.json"))
+def of_nextflow(paths: Sequence[Path]) -> list[str]:
+    """Return the names of those that Nextflow ran, as it did the paper's."""
     systems = {path.stem: json.loads(path.read_bytes()).get("runtimeSystem", {}) for path in paths}
     return [name for name, system in systems.items() if system.get("name") == "Nextflow"]
 
@@ -110,9 +115,10 @@ def runtime_s(result: UnequalResult, names: Sequence[str]) -> float:
     return math.fsum(ends.values())
 
 
-def everything(runs: int) -> list[Run]:
-    known = workflows()
-    pairs = list(itertools.combinations(of_nextflow(), 2))
+def everything(runs: int, paths: Sequence[Path]) -> list[Run]:
+    """Simulate each workflow alone, and each pair of those that Nextflow ran."""
+    known = workflows(paths)
+    pairs = list(itertools.combinations(of_nextflow(paths), 2))
     asked: list[tuple[tuple[str, ...], float]] = [((name,), 0.0) for name in known]
     asked += [(pair, off) for pair in pairs for off in OFF]
     plan = list(itertools.product(asked, PAPER_CLUSTERS, ALPHAS, POLICIES))

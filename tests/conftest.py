@@ -1,4 +1,9 @@
-"""What all tests share."""
+"""Fixtures and options for all tests.
+
+Every test has a TMPDIR and a HOME of its own, and no archive unless it asks for one, so that
+tests of this checkout, and of another one on the same machine, do not meet. pytest-xdist runs
+tests in parallel; tests that share a fixture of their module run in one process.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
 
@@ -18,10 +24,13 @@ from hypothesis import settings
 settings.register_profile("parsl_sizer", deadline=None)
 settings.load_profile("parsl_sizer")
 
-# No test learns from another, nor from what the user of this machine has run.
+# Doctests of the package have no fixture from here.
 os.environ["PARSL_SIZER_ARCHIVE"] = "off"
 
 ROOT = Path(__file__).resolve().parents[1]
+SLOW_FIRST = ("integration", "acceptance", "golden")
+"""Folders whose tests take longest: they start first, so that no process is busy alone at the
+end."""
 OPTIONS = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c shared_buffers=32MB"
 
 
@@ -29,6 +38,71 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--long", action="store_true", help="test for minutes what is else tested for seconds"
     )
+    parser.addoption(
+        "--update-golden", action="store_true", help="record the outputs of today in tests/golden"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start slow folders first, and group tests by the fixture that they share."""
+
+    def is_fast(item: pytest.Item) -> bool:
+        return not set(SLOW_FIRST).intersection(item.path.parts)
+
+    items.sort(key=is_fast)
+    for item in items:
+        definitions = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - private
+        if any(found[-1].scope == "module" for found in definitions.values()):
+            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def session_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Make the folder of all TMPDIRs and HOMEs; its path is short, as those of sockets must be.
+
+    What has the scope of a module or the session, engines for instance, uses it directly.
+    """
+    tmp_path_factory.getbasetemp()  # pytest looks for a place when it is first asked
+    folder = Path(tempfile.mkdtemp(prefix="sizer-"))
+    folder.chmod(0o711)  # PostgreSQL and Slurm run as users of their own
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MPLCONFIGDIR", str(folder / "matplotlib"))  # listing fonts takes seconds
+        for name in list(os.environ):
+            if name.startswith("XDG_") or name in ("COLUMNS", "LINES"):  # xdist sets these two
+                patch.delenv(name)
+        _move_to(folder, patch)
+        yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def new_folders(session_folder: Path) -> Callable[[], AbstractContextManager[None]]:
+    """Make a TMPDIR and a HOME for what runs in the context."""
+    numbers = count(1)
+
+    @contextmanager
+    def made() -> Iterator[None]:
+        folder = session_folder / str(next(numbers))
+        with pytest.MonkeyPatch.context() as patch:
+            _move_to(folder, patch)
+            yield
+        shutil.rmtree(folder, ignore_errors=True)
+
+    return made
+
+
+@pytest.fixture(autouse=True)
+def own_folders(new_folders: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """Give the test a TMPDIR and a HOME of its own."""
+    with new_folders():
+        yield
+
+
+def _move_to(folder: Path, patch: pytest.MonkeyPatch) -> None:
+    for variable, name in (("TMPDIR", "tmp"), ("HOME", "home")):
+        (folder / name).mkdir(parents=True)
+        patch.setenv(variable, str(folder / name))
+    patch.setattr(tempfile, "tempdir", None)  # where gettempdir keeps what it has found
 
 
 @pytest.fixture(scope="session")
@@ -53,13 +127,14 @@ def traces() -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
+def postgres(session_folder: Path) -> Iterator[str]:
     """The address of a PostgreSQL of the tests' own; skipped where it is not installed."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     programs = found[-1].parent if found else Path(shutil.which("initdb") or "none").parent
     if not (programs / "initdb").exists():
         pytest.skip("PostgreSQL is not installed here")
-    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    folder = session_folder / "postgres"
+    folder.mkdir()
     owner: dict[str, object] = {}
     if os.getuid() == 0:  # it refuses to run as root
         account = pwd.getpwnam("postgres")

@@ -17,9 +17,10 @@ from parsl_sizer.archive.base import Query
 from parsl_sizer.archive.open import open_archive
 from parsl_sizer.testing.archive_laws import entries
 
-KILLS, WRITERS = 200, 2
-TOGETHER_S, TOGETHER_LONG_S = 10.0, 60.0
-ROUNDS, ROUNDS_LONG = 100, 1000
+WRITERS = 2
+KILLS, KILLS_LONG = 40, 200
+TOGETHER_S, TOGETHER_LONG_S = 2.0, 60.0
+ROUNDS, ROUNDS_LONG = 30, 1000
 OUTCOMES = 20
 
 WRITER = """
@@ -58,12 +59,13 @@ def count_in(path: Path, run_id: str) -> int:
     return found
 
 
-def test_killed_writers_lose_nothing_that_they_committed(tmp_path: Path) -> None:
+def test_killed_writers_lose_nothing_that_they_committed(tmp_path: Path, is_long: bool) -> None:
     path = tmp_path / "archive.sqlite3"
     open_archive(path).close()
     draw = random.Random(1)
     promised: dict[str, int] = {}
-    for number in range(0, KILLS, WRITERS):
+    kills = KILLS_LONG if is_long else KILLS
+    for number in range(0, kills, WRITERS):
         names = [f"run-{number + place}" for place in range(WRITERS)]
         processes = [writer(path, name, 60.0) for name in names]
         assert processes[0].stdout is not None
@@ -74,9 +76,9 @@ def test_killed_writers_lose_nothing_that_they_committed(tmp_path: Path) -> None
         promised |= {
             name: committed(process) for name, process in zip(names, processes, strict=True)
         }
-    assert len(promised) == KILLS
-    print(f"{KILLS} writers were killed, which had committed {sum(promised.values()):,} rows.")
-    assert sum(1 for count in promised.values() if count) > KILLS / 4
+    assert len(promised) == kills
+    print(f"{kills} writers were killed, which had committed {sum(promised.values()):,} rows.")
+    assert sum(1 for count in promised.values() if count) > kills / 4
     archive = open_archive(path, read_only=True)
     found = {line.run.run_id: line.attempts for line in archive.runs()}
     archive.close()

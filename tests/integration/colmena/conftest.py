@@ -24,3 +24,8 @@ def methods_are_found(surroundings: None) -> Iterator[None]:
     patch.setenv("PYTHONPATH", SUPPORT, prepend=os.pathsep)
     yield
     patch.undo()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def engine() -> None:
+    """Share no engine: the task server starts it in a forked process, and it ends with that."""

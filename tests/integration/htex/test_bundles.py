@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import sizer_tasks as tasks
 from parsl import python_app
-from sizer_runs import running, sized, wait_until
+from sizer_runs import htex, running, sized, wait_until
 
 from parsl_sizer import SizedExecutor, sizing_of
 from parsl_sizer.executor import bundles
@@ -50,7 +50,7 @@ def brief(number, deed="return", path=None, parsl_resource_specification=None):
 def executor(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SizedExecutor]:
-    made = sized(isolation=request.param)
+    made = sized(htex(), isolation=request.param)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bundles, "PROVEN", PROVEN)
         patch.setattr(bundles, "MOMENT_S", MOMENT_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 import sizer_tasks as tasks
 from parsl.app.errors import BashExitFailure
 from parsl.serialize.errors import SerializationError
-from sizer_runs import alive, running, sized, wait_until
+from sizer_runs import alive, htex, running, sized, wait_until
 
 from parsl_sizer import Kind, ResourcesExhausted, SizedExecutor, sizing_of
 from parsl_sizer.model import Ending
@@ -23,7 +24,7 @@ DONE, EXHAUSTED, RAISED = Ending.DONE, Ending.EXHAUSTED, Ending.RAISED
 
 @pytest.fixture(scope="module")
 def executor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SizedExecutor]:
-    made = sized()
+    made = sized(htex())
     with running(made, tmp_path_factory.mktemp("faults")):
         yield made
 
@@ -33,6 +34,12 @@ def goes_on(executor: SizedExecutor) -> Iterator[None]:
     """Whatever a task did, the next one runs."""
     yield
     assert tasks.add(1, 2).result(LIMIT_S) == 3
+
+
+@pytest.fixture
+def seconds() -> float:
+    """A time to sleep by which no other test on this machine can be mistaken for this one."""
+    return 86_000 + secrets.randbelow(10**9) / 10**6
 
 
 def endings(future: object) -> list[Ending]:
@@ -79,18 +86,20 @@ def test_a_memory_error_near_the_limit_is_tried_again_with_more(executor: SizedE
     assert first.allocation[Kind.MEMORY] < last.allocation[Kind.MEMORY]
 
 
-def test_memory_of_a_process_in_another_session_is_charged_to_the_task() -> None:
-    future = tasks.grow_in_child(300, 86399.1, parsl_resource_specification=SMALL)
+def test_memory_of_a_process_in_another_session_is_charged_to_the_task(seconds: float) -> None:
+    future = tasks.grow_in_child(300, seconds, parsl_resource_specification=SMALL)
     with pytest.raises(ResourcesExhausted):
         future.result(LIMIT_S)
-    assert not alive("time.sleep(86399.1)")
+    assert not alive(f"time.sleep({seconds})")
 
 
-def test_a_bash_app_that_holds_too_much_is_stopped_with_all_its_processes() -> None:
-    future = tasks.bash_hold(300, 86399.2, parsl_resource_specification=SMALL)
+def test_a_bash_app_that_holds_too_much_is_stopped_with_all_its_processes(
+    seconds: float,
+) -> None:
+    future = tasks.bash_hold(300, seconds, parsl_resource_specification=SMALL)
     with pytest.raises(ResourcesExhausted):
         future.result(LIMIT_S)
-    assert not alive("time.sleep(86399.2)")
+    assert not alive(f"time.sleep({seconds})")
 
 
 def test_a_bash_app_that_needs_more_gets_it() -> None:
@@ -127,16 +136,14 @@ def test_temporary_files_are_measured_and_removed_after_success_too(tmp_path: Pa
 
 
 @pytest.mark.parametrize("mode", ["setsid", "double fork"])
-def test_a_breach_ends_processes_that_left_the_session(mode: str) -> None:
-    seconds = 86398.1 if mode == "setsid" else 86398.2
+def test_a_breach_ends_processes_that_left_the_session(mode: str, seconds: float) -> None:
     with pytest.raises(ResourcesExhausted):
         tasks.escape(seconds, 300, mode, parsl_resource_specification=SMALL).result(LIMIT_S)
     assert not alive(f"sleep {seconds}")
 
 
 @pytest.mark.parametrize("mode", ["setsid", "double fork"])
-def test_what_a_successful_task_leaves_running_is_ended(mode: str) -> None:
-    seconds = 86397.1 if mode == "setsid" else 86397.2
+def test_what_a_successful_task_leaves_running_is_ended(mode: str, seconds: float) -> None:
     future = tasks.escape(seconds, 0, mode)
     assert future.result(LIMIT_S) == "left one behind"
     assert endings(future) == [DONE]

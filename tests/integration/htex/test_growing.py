@@ -84,7 +84,7 @@ def test_as_many_grow_as_there_is_room_for_and_the_others_wait(tmp_path: Path) -
 
 def test_one_for_which_nothing_is_left_is_stopped_and_runs_later(tmp_path: Path) -> None:
     until, begun = tmp_path / "until", tmp_path / "begun"
-    made = sized(node="cores=2,memory=1000MB")
+    made = sized(htex(), node="cores=2,memory=1000MB")
     with running(made, tmp_path):
         spec = asking(600, fixed=True, category="neighbour")
         neighbour = tasks.hold_until(str(until), 500, str(begun), parsl_resource_specification=spec)

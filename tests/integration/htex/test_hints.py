@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import sizer_tasks as tasks
 from parsl.data_provider.files import File
-from sizer_runs import running, sized, wait_until
+from sizer_runs import htex, running, sized, wait_until
 
 from parsl_sizer import Kind, ResourcesExhausted, SizedExecutor, sizing_of
 from parsl_sizer.executor.hints import BadHint
@@ -22,7 +22,7 @@ DONE, EXHAUSTED = Ending.DONE, Ending.EXHAUSTED
 
 @pytest.fixture(scope="module")
 def executor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SizedExecutor]:
-    made = sized()
+    made = sized(htex())
     with running(made, tmp_path_factory.mktemp("hints")):
         yield made
 

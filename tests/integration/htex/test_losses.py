@@ -11,7 +11,7 @@ import psutil
 import pytest
 import sizer_tasks as tasks
 from parsl.executors.high_throughput.errors import WorkerLost
-from sizer_runs import running, sized
+from sizer_runs import htex, running, sized
 
 from parsl_sizer import Kind, SizedExecutor, sizing_of
 from parsl_sizer.executor.ending import TaskLost
@@ -23,7 +23,7 @@ DONE, LOST = Ending.DONE, Ending.LOST
 
 @pytest.fixture(scope="module")
 def executor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SizedExecutor]:
-    made = sized()
+    made = sized(htex())
     with running(made, tmp_path_factory.mktemp("losses")):
         yield made
 

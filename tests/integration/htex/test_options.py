@@ -67,7 +67,7 @@ def test_a_full_disk_in_the_run_folder_stops_nothing(tmp_path: Path) -> None:
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.skip("a small file system can be mounted by root only")
     try:
-        with running(sized(), folder):
+        with running(sized(htex()), folder):
             assert tasks.hold(10).result(LIMIT_S) == 10
             with pytest.raises(OSError, match="No space left"):
                 (folder / "fill").write_bytes(b"x" * 4_000_000)

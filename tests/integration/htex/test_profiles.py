@@ -110,7 +110,7 @@ from parsl_sizer import SizedExecutor
 
 def group(label):
     return HighThroughputExecutor(
-        label=label, address="127.0.0.1", encrypted=False, max_workers_per_node=2,
+        label=label, address="127.0.0.1", max_workers_per_node=2,
         cores_per_worker=0.1, provider=LocalProvider(init_blocks=1, max_blocks=1),
     )
 

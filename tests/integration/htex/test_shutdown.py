@@ -11,7 +11,7 @@ import sizer_tasks as tasks
 from parsl.data_provider.files import File
 from parsl.errors import ParslError
 from sizer_interrupted import ends_all
-from sizer_runs import running, sized, wait_until
+from sizer_runs import htex, running, sized, wait_until
 
 from parsl_sizer import sizing_of
 from parsl_sizer.executor.driver import ShutDown
@@ -21,7 +21,7 @@ LIMIT_S = 100
 
 
 def test_what_is_held_and_what_runs_fails_when_the_executor_is_shut_down(tmp_path: Path) -> None:
-    made = sized(node="cores=2,memory=1GB")
+    made = sized(htex(), node="cores=2,memory=1GB")
     with running(made, tmp_path) as dfk:
         begun = tmp_path / "begun"
         whole = {"memory": 1000, "fixed": True}
@@ -40,7 +40,7 @@ def test_what_is_held_and_what_runs_fails_when_the_executor_is_shut_down(tmp_pat
 
 
 def test_tasks_submitted_while_and_after_it_shuts_down_fail(tmp_path: Path) -> None:
-    made = sized()
+    made = sized(htex())
     with running(made, tmp_path) as dfk:
         assert tasks.add(1, 2).result(LIMIT_S) == 3
         spec = {"memory": 100}
@@ -85,7 +85,7 @@ class SlowFile(File):
 def test_tasks_whose_inputs_are_still_looked_at_fail_when_it_is_shut_down(tmp_path: Path) -> None:
     answers = threading.Event()
     files = [SlowFile(str(tmp_path / f"{number}"), answers) for number in range(10)]
-    made = sized()
+    made = sized(htex())
     with running(made, tmp_path) as dfk:
         futures = [made.submit(len, {}, [file]) for file in files]
         wait_until(lambda: files[0].asked.is_set(), "a look at the first file")

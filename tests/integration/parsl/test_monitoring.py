@@ -14,7 +14,7 @@ from sizer_runs import htex, running, sized
 
 from parsl_sizer import sizing_of
 
-pytest.importorskip("sqlalchemy", reason="Parsl's monitoring needs parsl[monitoring]")
+pytest.importorskip("sqlalchemy", reason="parsl[monitoring] is not installed here: make test-parsl")
 
 LIMIT_S = 60
 

@@ -29,7 +29,7 @@ class CannotStart(HighThroughputExecutor):
 
 def test_if_one_group_cannot_start_none_is_left_running(tmp_path: Path) -> None:
     template = htex()
-    broken = CannotStart("broken", template.provider, address="127.0.0.1", encrypted=False)
+    broken = CannotStart("broken", template.provider, address="127.0.0.1")
     made = two_groups(inner=[htex(label="big"), broken], node="cores=2,memory=1GB")
     made.run_dir = str(tmp_path)
     with nothing_left(), pytest.raises(OSError, match="no ports today"), made:

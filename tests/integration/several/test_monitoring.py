@@ -13,7 +13,7 @@ from parsl.monitoring import MonitoringHub
 from sizer_groups import nodes_of, two_groups
 from sizer_runs import running, wait_until
 
-pytest.importorskip("sqlalchemy", reason="Parsl's monitoring needs parsl[monitoring]")
+pytest.importorskip("sqlalchemy", reason="parsl[monitoring] is not installed here: make test-parsl")
 
 LIMIT_S = 100
 

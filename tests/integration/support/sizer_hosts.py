@@ -54,11 +54,10 @@ def hosts(count: int) -> Iterator[Hosts]:
     """So many hosts, for as long as it takes; raises `OSError` where that is not possible."""
     if os.geteuid() != 0 or not (shutil.which("ip") and shutil.which("unshare")):
         raise PermissionError("network namespaces need root, ip and unshare")
-    number = os.getpid() % 250
+    number = _new_bridge()
     bridge, network = f"szb{number}", f"10.213.{number}"
     names = tuple(f"szh{number}-{index}" for index in range(1, count + 1))
     try:
-        _ip("link", "add", bridge, "type", "bridge")
         _ip("addr", "replace", f"{network}.1/24", "dev", bridge)
         _ip("link", "set", bridge, "up")
         for index, name in enumerate(names, start=10):
@@ -75,6 +74,19 @@ def hosts(count: int) -> Iterator[Hosts]:
             subprocess.run(["ip", "link", "del", f"v{name}"], capture_output=True, check=False)
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
         subprocess.run(["ip", "link", "del", bridge], capture_output=True, check=False)
+
+
+def _new_bridge() -> int:
+    """Make a bridge with the first number that no other test run on this machine uses."""
+    for number in range(250):
+        try:
+            _ip("link", "add", f"szb{number}", "type", "bridge")
+        except OSError as error:
+            if "File exists" not in str(error):
+                raise
+        else:
+            return number
+    raise OSError("all of the 250 bridges szb0 to szb249 exist: ip link del szb0")
 
 
 def _ip(*arguments: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 import time
 import uuid
@@ -13,6 +14,7 @@ from typing import Any
 
 import parsl
 import psutil
+import pytest
 from parsl import Config
 from parsl.executors import HighThroughputExecutor
 from parsl.providers import LocalProvider
@@ -147,6 +149,15 @@ def running(
         wait_until(lambda thread=thread: not thread.is_alive(), f"an end of {thread.name}")
 
 
+def own_address() -> str:
+    """Return one of the 16 million addresses of this machine, for one engine alone.
+
+    Engines pick their ports at random and are not encrypted in tests: processes of one that has
+    ended would connect to another one that has got its port.
+    """
+    return "127." + ".".join(str(1 + secrets.randbelow(254)) for _ in range(3))
+
+
 def htex(
     workers: int = 2,
     *,
@@ -154,6 +165,7 @@ def htex(
     blocks: int = 1,
     launcher: Any = None,
     provider: Any = None,
+    kind: type[HighThroughputExecutor] = HighThroughputExecutor,
     **options: Any,
 ) -> HighThroughputExecutor:
     """An executor on this machine that notices at once when a worker is lost."""
@@ -164,22 +176,78 @@ def htex(
             max_blocks=blocks,
             **({} if launcher is None else {"launcher": launcher}),
         )
+    address = own_address()
     settings = {
-        "address": "127.0.0.1",
+        "address": address,
+        "loopback_address": address,
         "heartbeat_period": 1,
         "heartbeat_threshold": 60,
         "encrypted": False,
         "cores_per_worker": 0.1,  # as many workers as are wanted, on however few cores
     }
-    return HighThroughputExecutor(
+    return kind(
         label=label, max_workers_per_node=workers, provider=provider, **{**settings, **options}
     )
 
 
+class SharedHtex(HighThroughputExecutor):
+    """HTEX for one run of Parsl after the other: starting one takes 2 s of processor time."""
+
+    home: Path
+    """The TMPDIR of its workers, which outlives those of the tests."""
+
+    def start(self) -> None:
+        """Start it for the first run, with its one block."""
+        if self.interchange_proc is None:
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("TMPDIR", str(self.home))
+                patch.delenv(MARK, raising=False)  # it is not of this run alone
+                super().start()
+                super().scale_out_facade(1)
+
+    def scale_out_facade(self, n: int) -> list[str]:
+        """Keep the block."""
+        return []
+
+    def scale_in_facade(self, n: int, max_idletime: float | None = None) -> list[str]:
+        """Keep the block."""
+        return []
+
+    def shutdown(self, timeout: float = 10.0) -> None:
+        """Stay for the next run."""
+
+    def end(self) -> None:
+        """End it after the last run."""
+        if self.interchange_proc is not None:
+            super().scale_in_facade(1)
+            super().shutdown()
+
+
+_shared: list[SharedHtex] = []
+
+
+@contextmanager
+def shared_engine(home: Path) -> Iterator[None]:
+    """Have `sized()` use one engine for all runs in here."""
+    made = htex(kind=SharedHtex)
+    made.home = home
+    _shared.append(made)
+    try:
+        yield
+    finally:
+        _shared.pop().end()
+
+
 def sized(inner: Any = None, *, node: str = "cores=2,memory=2GB", **options: Any) -> SizedExecutor:
-    """A quiet SizedExecutor around a small node."""
+    """Return a quiet SizedExecutor on a small node, around the shared engine unless one is given.
+
+    A test that kills parts of its engine, ends with tasks that still run, or looks into its
+    engine's folder gives it one of its own: `sized(htex())`.
+    """
+    if inner is None:
+        inner = _shared[-1] if _shared else htex()
     return SizedExecutor(
-        htex() if inner is None else inner,
+        inner,
         **{"node": node, "kinds": ["memory"], "report": False, **options},
     )
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import sizer_tasks as tasks
+from sizer_runs import wait_until
 from sizer_workers import LARGE, SMALL, Cluster, workqueue
 
 from parsl_sizer import Kind, SizedExecutor, sizing_of
@@ -23,6 +24,7 @@ def sized(inner: object) -> SizedExecutor:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with workqueue(tmp_path_factory.mktemp("sized"), LARGE, SMALL, wrap=sized) as made:
+        wait_until(lambda: len(made.executor._driver._nodes) == 2, "both workers")
         yield made
 
 

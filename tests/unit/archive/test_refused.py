@@ -100,7 +100,7 @@ def test_a_run_that_is_removed_while_it_records_goes_on(where: Where) -> None:
         {"ended_at": object()},
         {"isolation": "\udce9"},
     ],
-    ids=str,
+    ids=["no usage", "nan", "complex", "object", "surrogate"],
 )
 def test_sqlite_says_that_it_is_the_data(tmp_path: Path, more: dict[str, Any]) -> None:
     archive = SqliteArchive(tmp_path / "archive.sqlite3")

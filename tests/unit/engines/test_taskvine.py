@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import socket
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +13,13 @@ from parsl.executors.taskvine.errors import TaskVineManagerFailure, TaskVineTask
 from parsl_sizer.engines import CannotWrap
 from parsl_sizer.engines.taskvine import TaskVine
 from parsl_sizer.model import Ending, Kind, Resources
+
+LISTENS = """
+import socket, sys
+with socket.create_server(("127.0.0.1", 0)) as listener:
+    print(listener.getsockname()[1], flush=True)
+    sys.stdin.read()
+"""
 
 NODE = Resources(cores=16, memory=12e9, disk=48e9)
 
@@ -77,10 +84,13 @@ def test_other_errors_say_nothing_special() -> None:
 def test_a_port_that_the_manager_chose_is_found() -> None:
     made = engine(port=0)
     assert made._port() is None
-    made.inner._submit_process = SimpleNamespace(pid=os.getpid())
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        ours = [made._port()]
-        assert ours == [listener.getsockname()[1]]
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", LISTENS], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as manager:
+        assert manager.stdout is not None
+        port = int(manager.stdout.readline())
+        made.inner._submit_process = SimpleNamespace(pid=manager.pid)
+        assert made._port() == port
     made.inner._submit_process = SimpleNamespace(pid=2**22 + 1)
     assert made._port() is None
 
