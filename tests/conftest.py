@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -31,6 +32,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SLOW_FIRST = ("integration", "acceptance", "golden")
 """Folders whose tests take longest: they start first, so that no process is busy alone at the
 end."""
+LIMIT_S, LIMIT_LONG_S = 240, 3600
+"""For one test, on a busy machine."""
 OPTIONS = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c shared_buffers=32MB"
 
 
@@ -103,6 +106,25 @@ def _move_to(folder: Path, patch: pytest.MonkeyPatch) -> None:
         (folder / name).mkdir(parents=True)
         patch.setenv(variable, str(folder / name))
     patch.setattr(tempfile, "tempdir", None)  # where gettempdir keeps what it has found
+
+
+class Hangs(BaseException):
+    """Not an Exception, so that nothing on the way swallows it."""
+
+
+@pytest.fixture(autouse=True)
+def limited(is_long: bool) -> Iterator[None]:
+    """A test that hangs fails."""
+    limit_s = LIMIT_LONG_S if is_long else LIMIT_S
+
+    def stop(number: int, frame: object) -> None:
+        raise Hangs(f"the test has taken more than {limit_s} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)
+    yield
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture(scope="session")

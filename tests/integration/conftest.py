@@ -1,9 +1,8 @@
-"""What tests on real engines share: workers find the tasks, and nothing hangs."""
+"""What tests on real engines share: workers find the tasks, and one HTEX serves many tests."""
 
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -12,8 +11,6 @@ from pathlib import Path
 import pytest
 
 SUPPORT = str(Path(__file__).parent / "support")
-LIMIT_S = 240
-"""For one test, on a busy machine."""
 
 if SUPPORT not in sys.path:
     sys.path.insert(0, SUPPORT)
@@ -47,21 +44,3 @@ def engine(surroundings: None, session_folder: Path) -> Iterator[None]:
     """Share an HTEX among tests; it starts with the first run."""
     with shared_engine(session_folder):
         yield
-
-
-class Hangs(BaseException):
-    """Not an Exception, so that nothing on the way swallows it."""
-
-
-@pytest.fixture(autouse=True)
-def limited() -> Iterator[None]:
-    """A test that hangs fails."""
-
-    def stop(number: int, frame: object) -> None:
-        raise Hangs(f"the test has taken more than {LIMIT_S} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    signal.signal(signal.SIGALRM, before)
