@@ -197,17 +197,6 @@ class Engine(ABC):
         future: Future[Any] = self.inner.submit(packed, specification, Plain(order), buffer)
         return future
 
-    @property
-    def sends_together(self) -> bool:
-        """Whether several calls may be sent as one."""
-        return False
-
-    def submit_together(
-        self, specification: dict[str, object], order: Mapping[str, object], buffers: list[bytes]
-    ) -> Future[Any]:
-        """Have `travel.run_together` called, where the engine `sends_together`."""
-        raise NotImplementedError
-
     def is_unequipped(self, call: Future[Any]) -> bool:
         """Whether a call failed because the worker has not got the monitor: nothing was run."""
         return False

@@ -158,30 +158,18 @@ class HighThroughput(Engine):
         future.is_light = True  # type: ignore[attr-defined]
         return future
 
-    @property
-    def sends_together(self) -> bool:
-        return self._is_equipped and hasattr(self.inner, "submit_payload")
-
-    def submit_together(
-        self, specification: dict[str, object], order: Mapping[str, object], buffers: list[bytes]
-    ) -> Future[Any]:
-        order = {**order, "package": travel.package()}
-        future = self._submit(travel.run_together, specification, order, buffers)
-        future.is_light = True  # type: ignore[attr-defined]
-        return future
-
     def _submit(
         self,
         function: Callable[..., Any],
         specification: dict[str, object],
         order: Mapping[str, object],
-        body: bytes | list[bytes],
+        buffer: bytes,
     ) -> Future[Any]:
         inner = self.inner
         inner.validate_resource_spec(specification)
         # Parsl pickles arguments with dill, which is written in Python: for plain values
         # pickle gives the same in a tenth of the time, and dill reads it.
-        args = DillSerializer.identifier + b"\n" + pickle.dumps((order, body))
+        args = DillSerializer.identifier + b"\n" + pickle.dumps((order, buffer))
         context = {"resource_spec": specification} if specification else {}
         payload = pack_buffers([serialize(function), args, NO_KWARGS])
         future: Future[Any] = inner.submit_payload(context, payload)

@@ -82,14 +82,9 @@ class Call:
         order = self.order(engine, attempt, declined)
         specification = engine.specification(attempt.allocation, self.given, capacity)
         if self.packed is not None:
-            return engine.submit_packed(specification, order, self.buffer())
+            return engine.submit_packed(specification, order, pack_buffers(list(self.packed)))
         wrapped = travel.wrapped(self.function)
         return engine.inner.submit(wrapped, specification, Plain(order), *self.args, **self.kwargs)  # type: ignore[no-any-return]
-
-    def buffer(self) -> bytes:
-        """What crosses the worker, of a call that is packed."""
-        assert self.packed is not None
-        return bytes(pack_buffers(list(self.packed)))
 
     def order(self, engine: Engine, attempt: Attempt, declined: int = 0) -> dict[str, object]:
         """What the monitor is told about this attempt."""

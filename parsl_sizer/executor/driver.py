@@ -33,7 +33,6 @@ from parsl_sizer.model import (
     TaskInfo,
 )
 from parsl_sizer.sizing import (
-    Action,
     Consult,
     Consulted,
     Ended,
@@ -52,7 +51,6 @@ from parsl_sizer.sizing import (
 from . import ending
 from .calls import Call
 from .carried import Ticket
-from .dispatch import Answers, Dispatch
 from .loop import Loop
 from .recognisers import PLAIN, Recogniser
 from .splitting import Original
@@ -125,7 +123,6 @@ class Driver:
         self._observe = observe
         self._record = record
         self._loop = Loop(self._tend, self._loop_ended)
-        self._dispatch = Dispatch(engine, self._loop, self._came_back)
         self._jobs: dict[int | str, Job] = {}
         self._known: set[str] = set()  # the categories that were sized before
         self._nodes: dict[str, Node] = {}
@@ -262,10 +259,9 @@ class Driver:
         if now >= self._tick_at:
             self._tick_at = now + TICK_S
             self._look_around()
-        self._dispatch.look(now)
         if self._is_demand_old and not self._loop.qsize():
             self._demand = time.monotonic(), self._engine.demand(self._sizer)
-        return self._dispatch.wait_s or TICK_S
+        return TICK_S
 
     def _loop_ended(self, failure: BaseException | None) -> None:
         """Nothing is carried out any more: let everything fail with the reason."""
@@ -279,14 +275,7 @@ class Driver:
             self._over(job, None, self._reason)
 
     def _handle(self, event: Event) -> None:
-        self._act(self._sizer.handle(event, self.now()))
-
-    def _note(self, event: Event) -> None:
-        """The same, and launch nothing yet."""
-        self._act(self._sizer.note(event))
-
-    def _act(self, actions: Sequence[Action]) -> None:
-        for action in actions:
+        for action in self._sizer.handle(event, self.now()):
             if isinstance(action, Launch):
                 self._launch(action.attempt)
             elif isinstance(action, Settle):
@@ -334,23 +323,20 @@ class Driver:
         self.running += 1
         self.held += attempt.allocation.get(Kind.MEMORY, 0.0)
         self.retries += attempt.number > 1
-        self._dispatch.launch(job.call, attempt, self._capacity(attempt))
+        self._send(job, attempt)
 
-    def _capacity(self, attempt: Attempt) -> Resources | None:
-        node = self._nodes.get(attempt.node or "")
-        return node.capacity if node else None
+    def _send(self, job: Job, attempt: Attempt) -> None:
+        """Call the inner executor; if it takes no call, that one has failed."""
+        engine, node = self._engine.of(attempt), self._nodes.get(attempt.node or "")
+        capacity = node.capacity if node else None
+        try:
+            future = job.call.launch(engine, attempt, capacity, declined=job.declined)
+        except Exception as error:
+            future = Future()
+            future.set_exception(engine.why_failed() or error)
+        future.add_done_callback(lambda done: self._loop.put(partial(self._ended, attempt, done)))
 
-    def _came_back(self, answers: Answers) -> None:
-        """What all of them set free is there before anything is launched."""
-        tell = self._handle if len(answers) == 1 else self._note
-        for attempt, answer in answers:
-            self._ended(attempt, answer, tell)
-        if len(answers) > 1:
-            self._handle(Tick())
-
-    def _ended(
-        self, attempt: Attempt, future: Future[Any] | ending.Sent, tell: Callable[[Event], None]
-    ) -> None:
+    def _ended(self, attempt: Attempt, future: Future[Any]) -> None:
         job = self._jobs.get(attempt.task.task_id)
         if job is None or job.running is not attempt:
             return
@@ -360,8 +346,7 @@ class Driver:
             self._look_again.set()
         if answer.declined and not self._is_draining:
             job.declined += 1
-            self._dispatch.doubt(attempt.task.category)
-            self._dispatch.send(job.call, attempt, self._capacity(attempt), job.declined)
+            self._send(job, attempt)
             return
         job.running = None
         self.running -= 1
@@ -371,14 +356,11 @@ class Driver:
         if answer.declined:
             self._over(job, None, ShutDown(TOO_LATE))
             return
-        self._dispatch.took(attempt.task.category, answer.outcome.usage.wall_s)
         if self._record is not None:
             self._record(answer.outcome)
-        tell(Ended(answer.outcome))
+        self._handle(Ended(answer.outcome))
 
-    def _read(
-        self, future: Future[Any] | ending.Sent, attempt: Attempt, recogniser: Recogniser
-    ) -> ending.Answer:
+    def _read(self, future: Future[Any], attempt: Attempt, recogniser: Recogniser) -> ending.Answer:
         """What came of an attempt; no report, whatever is in it, ends the loop."""
         try:
             engine = self._engine.of(attempt)
@@ -476,7 +458,6 @@ class Driver:
                 logger.info("Node %s has %s", name, node.capacity)
                 self._nodes[name] = node
                 self._handle(Joined(node))
-        self._dispatch.slots = sum(node.slots for node in self._nodes.values())
 
     def _look_at(self, nodes: Sequence[Node] | None) -> None:
         """Take note of the nodes, if the engine could say; and ask one that has not said yet."""
@@ -522,7 +503,7 @@ class Driver:
                 failed: Future[Any] = Future()
                 why = self._engine.of(attempt).why_failed()
                 failed.set_exception(why or ending.TaskLost("What ran the task is gone."))
-                self._ended(attempt, failed, self._handle)
+                self._ended(attempt, failed)
 
     @property
     def _is_demand_old(self) -> bool:
@@ -530,9 +511,6 @@ class Driver:
 
     def _drain(self) -> None:
         self._is_draining = True
-        for attempt in self._dispatch.give_up():
-            if (job := self._jobs.get(attempt.task.task_id)) is not None:
-                self._over(job, None, ShutDown(TOO_LATE))
         for job in [job for job in self._jobs.values() if job.waits]:
             self._over(job, None, ShutDown(TOO_LATE))
 

@@ -78,20 +78,8 @@ class Answer:
         return self.error
 
 
-class Sent(NamedTuple):
-    """What one of several calls that went together gave back, as its own future would say it."""
-
-    value: object
-
-    def exception(self) -> None:
-        return None
-
-    def result(self) -> object:
-        return self.value
-
-
 def read(
-    future: Future[Any] | Sent,
+    future: Future[Any],
     attempt: Attempt,
     engine: Engine,
     now: float,
@@ -100,7 +88,7 @@ def read(
     """What a finished call of the inner executor says about the attempt."""
     error = future.exception()
     if error is not None:
-        if isinstance(future, Future) and engine.is_unequipped(future):
+        if engine.is_unequipped(future):
             return _declined(attempt, None, now)
         if not isinstance(error, Exception):
             error = TaskLost(f"The inner executor left with {error!r:.200}.")

@@ -23,8 +23,6 @@ class OptOut(str, Enum):
     """Let what it leaves in its process's memory stay there, and charge it for that."""
     KEEP_FILES = "keep_files"
     """Let its temporary files stay: they are for others."""
-    ALONE = "alone"
-    """Don't send it to a worker together with others, however short it is."""
 
 
 NO_OPT_OUT: frozenset[OptOut] = frozenset()

@@ -11,16 +11,14 @@ import ast
 import hashlib
 import importlib.util
 import json
-import math
 import threading
-import time
 import zlib
 from collections import OrderedDict
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from .wire import framed, framed_all
+from .wire import framed
 
 MODULES = (
     "account",
@@ -49,9 +47,6 @@ MODULES = (
 UNPACK = "(exec(stub, space := {}), space['load'](package, packed, 'travel').%s)[1]"
 """What a worker evaluates. An expression of builtins needs no support by any pickler."""
 
-TOGETHER_S, LATEST_S = 0.1, 1.0
-"""Once calls that were sent together have run for so long, no other of them is begun; nor once
-they have taken so long with what they need, such as a new runner."""
 TRAVELLED = "_parsl_sizer_monitor_"
 KEPT = 256
 """Wrappers of this many functions are kept; the engine caches fewer pickles than that."""
@@ -63,7 +58,14 @@ class Packed:
     __name__ = "run_packed"
 
     def __call__(self, order: dict[str, Any], buffer: bytes) -> bytes | dict[str, Any]:
-        return framed(_run(order, buffer))
+        from .claims import Full
+        from .supervisor import run_packed
+
+        try:
+            made = run_packed(order, buffer)
+        except Full:
+            made = refused()
+        return framed(made)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return eval, (UNPACK % "run_packed", carried())
@@ -79,45 +81,12 @@ class Light(Packed):
     """
 
     def __call__(self, order: dict[str, Any], buffer: bytes) -> bytes | dict[str, Any]:
-        return framed(_run_light(order, buffer))
+        if order.get("package") != package():
+            return framed({"parsl_sizer": 1, "ending": "unequipped", "payload": None})
+        return super().__call__(order, buffer)
 
     def __reduce__(self) -> str:  # type: ignore[override]
         return "run_packed_light"
-
-
-class Together:
-    """Runs several calls, one after the other, for workers that have the package.
-
-    Those behind one that takes long are sent back unrun: others may have time for them.
-    """
-
-    __name__ = "run_together"
-
-    def __call__(self, order: dict[str, Any], buffers: list[bytes]) -> bytes | list[Any]:
-        from .claims import Full
-        from .node_ledger import claimed
-
-        if order.get("package") != package():
-            return framed_all([_unequipped() for _ in buffers])
-        # One place on the node is enough: they run one after the other, and none lasts.
-        try:
-            with claimed(order.get("claim")):
-                return framed_all(self._run_all({**order, "claim": None}, buffers))
-        except Full:
-            return framed_all([refused() for _ in buffers])
-
-    def _run_all(self, order: dict[str, Any], buffers: list[bytes]) -> list[Any]:
-        spent_s, reports = 0.0, []
-        until = time.monotonic() + LATEST_S
-        for buffer in buffers:
-            is_late = spent_s >= TOGETHER_S or time.monotonic() > until
-            made = refused() if is_late else _run(order, buffer)
-            spent_s += _took_s(made)
-            reports.append(made)
-        return reports
-
-    def __reduce__(self) -> str:
-        return "run_together"
 
 
 class Wrapped:
@@ -150,32 +119,6 @@ class Wrapped:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return eval, (UNPACK % "Wrapped(func)", {**carried(), "func": self.func})
-
-
-def _run(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
-    from .claims import Full
-    from .supervisor import run_packed
-
-    try:
-        return run_packed(order, buffer)
-    except Full:
-        return refused()
-
-
-def _run_light(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
-    return _run(order, buffer) if order.get("package") == package() else _unequipped()
-
-
-def _unequipped() -> dict[str, Any]:
-    """The report of a worker that has another version of this package: nothing was run."""
-    return {"parsl_sizer": 1, "ending": "unequipped", "payload": None}
-
-
-def _took_s(report: dict[str, Any]) -> float:
-    """How long a call has kept others waiting; to start a runner for it is not its fault."""
-    if report["ending"] == "refused":
-        return math.inf
-    return float(report.get("wall_s", 0.0) + report.get("waited_s", 0.0))
 
 
 def refused() -> dict[str, Any]:
@@ -239,7 +182,7 @@ def _is_text(node: ast.AST) -> bool:
     )
 
 
-run_packed, run_packed_light, run_together = Packed(), Light(), Together()
+run_packed, run_packed_light = Packed(), Light()
 
 _wrappers: OrderedDict[int, Wrapped] = OrderedDict()
 _wrapping = threading.Lock()

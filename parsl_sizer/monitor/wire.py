@@ -96,7 +96,6 @@ class Plain(dict[str, Any]):
 
 
 MARK = b"\x8fparsl_sizer 1\n"
-MARK_OF_ALL = b"\x8fparsl_sizer n\n"
 
 
 def framed(report: dict[str, Any]) -> bytes | dict[str, Any]:
@@ -116,25 +115,6 @@ def opened(came: Any) -> Any:
     if type(came) is not bytes or not came.startswith(MARK):
         return came
     return marshal.loads(memoryview(came)[len(MARK) :])
-
-
-def framed_all(reports: list[dict[str, Any]]) -> bytes | list[Any]:
-    """The reports of calls that came together; `opened` has to be called for each of them.
-
-    >>> [opened(came) for came in opened_all(framed_all([{"payload": None}, {"payload": b"8"}]))]
-    [{'payload': None}, {'payload': b'8'}]
-    """
-    frames = [framed(report) for report in reports]
-    if all(type(frame) is bytes for frame in frames):
-        return MARK_OF_ALL + marshal.dumps(frames)
-    return frames
-
-
-def opened_all(came: Any) -> list[Any] | None:
-    """What calls that went together gave back; None if that is nothing of the kind."""
-    if type(came) is bytes and came.startswith(MARK_OF_ALL):
-        came = marshal.loads(memoryview(came)[len(MARK_OF_ALL) :])
-    return came if type(came) is list else None
 
 
 def is_plain(value: object) -> bool:

@@ -10,10 +10,8 @@ from typing import Any
 
 import pytest
 from parsl.executors.errors import BadStateException
-from parsl.executors.high_throughput.errors import WorkerLost
 
 from parsl_sizer.engines import Engine
-from parsl_sizer.executor import bundles
 from parsl_sizer.executor.arguments import unsized
 from parsl_sizer.executor.calls import Call
 from parsl_sizer.executor.carried import Ticket
@@ -21,17 +19,14 @@ from parsl_sizer.executor.driver import Answered, Driver, Job, ShutDown
 from parsl_sizer.executor.splitting import Original
 from parsl_sizer.executor.story import SizedFuture
 from parsl_sizer.model import (
-    NO_OPT_OUT,
     Ending,
     Kind,
     Node,
-    OptOut,
     Resources,
     ResourcesExhausted,
     SizerError,
     TaskInfo,
 )
-from parsl_sizer.monitor import wire
 from parsl_sizer.sizing import Consult, Sizer
 
 LIMIT_S = 20.0
@@ -47,7 +42,6 @@ class Inner:
         self.executor_exception = RuntimeError("the engine is dead")
         self.refuses: Exception | None = None
         self.label = "inner"
-        self.sent: list[int] = []  # how many calls together, 0 for one alone
 
     def submit(self, function: Any, specification: Any, *args: Any) -> Future[Any]:
         if self.refuses is not None:
@@ -95,20 +89,12 @@ class Bench:
             consult=lambda job, consult, answered: self.asked.append((consult, answered)),
         )
         self.count = 0
-        self.futures: list[SizedFuture] = []
 
-    def submit(
-        self,
-        memory: float = 1e9,
-        ticket: Ticket | None = None,
-        opt_outs: frozenset[OptOut] = NO_OPT_OUT,
-    ) -> SizedFuture:
+    def submit(self, memory: float = 1e9, ticket: Ticket | None = None) -> SizedFuture:
         self.count += 1
         requested = {Kind.MEMORY: memory}
-        task = TaskInfo(self.count, "align", requested=requested, opt_outs=opt_outs)
+        task = TaskInfo(self.count, "align", requested=requested)
         job = Job(task, Call(len, ("abc",), {}, "inline", {}, "ledger"), SizedFuture(self.count))
-        if self.engine.sends_together:
-            job.call.pack()
         job.ticket = ticket
         job.original = Original(len, {}, job.call)
         self.give(job)
@@ -592,117 +578,3 @@ def test_a_bad_state_reaches_a_task_that_is_asked_about(bench: Bench) -> None:
     with pytest.raises(BadStateException, match="the engine is dead"):
         future.result(LIMIT_S)
     answered(Future())  # nobody minds
-
-
-class Gathering(Pretended):
-    """An engine with two slots that takes several calls as one."""
-
-    sends_together = True
-
-    def nodes(self) -> list[Node]:
-        return [Node("n1", Resources(cores=100, memory=1e12, disk=1e12), slots=2)]
-
-    def submit_together(self, specification: Any, order: Any, buffers: list[bytes]) -> Future[Any]:
-        self.inner.sent.append(len(buffers))
-        return self.inner.submit(buffers, specification)  # type: ignore[no-any-return]
-
-    def submit_packed(self, specification: Any, order: Any, buffer: bytes) -> Future[Any]:
-        self.inner.sent.append(0)
-        return self.inner.submit(buffer, specification)  # type: ignore[no-any-return]
-
-
-@pytest.fixture
-def gathering(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    """Calls are with the engine, enough of them, and further ones wait for company."""
-    monkeypatch.setattr(bundles, "PROVEN", 1)
-    monkeypatch.setattr(bundles, "WAIT_S", 1000.0)
-    made = Bench()
-    made.engine = Gathering()
-    made.inner = made.engine.inner
-    made.driver = Driver(made.sizer, made.engine)
-    made.sizer._ledger.let_wait(8)  # as where tasks are known to be short
-    made.driver._dispatch.took("align", 0.0)
-    made.driver.start()
-    for number in range(bundles.ENOUGH * 2):
-        made.futures.append(made.submit(memory=0.0))
-        made.launched(number + 1)
-    made.futures += [made.submit(memory=0.0) for _ in range(3)]
-    until(lambda: len(made.driver) == len(made.futures))
-    yield made
-    made.driver.stop_watching()
-    made.driver.finish()
-
-
-def report(value: object) -> dict[str, Any]:
-    return {"parsl_sizer": 1, "ending": "returned", "result": value, "wall_s": 0.0, "peak": {}}
-
-
-def test_those_who_wait_for_company_are_sent_when_the_engine_runs_out_of_work(
-    gathering: Bench,
-) -> None:
-    first = gathering.inner.calls[0]
-    first.set_result(report("alone"))
-    together = gathering.launched(bundles.ENOUGH * 2 + 1)
-    together.set_result([report(number) for number in range(3)])
-    assert gathering.futures[0].result(LIMIT_S) == "alone"
-    assert [future.result(LIMIT_S) for future in gathering.futures[-3:]] == [0, 1, 2]
-
-
-@pytest.mark.parametrize("came", [[{}], "nothing", wire.MARK_OF_ALL + b"junk", None, WorkerLost])
-def test_if_a_bundle_fails_each_is_sent_alone_and_none_is_charged(
-    gathering: Bench, came: Any
-) -> None:
-    gathering.inner.calls[0].set_result(report("alone"))
-    sent = bundles.ENOUGH * 2 + 1
-    together = gathering.launched(sent)
-    if came is WorkerLost:
-        together.set_exception(WorkerLost(1, "host"))
-    elif came is None:
-        together.cancel()
-        together.set_running_or_notify_cancel()
-    else:
-        together.set_result(came)
-    gathering.launched(sent + 3)
-    for number, call in enumerate(gathering.inner.calls[sent:]):
-        call.set_result(report(number))
-    for number, future in enumerate(gathering.futures[-3:]):
-        assert future.result(LIMIT_S) == number
-        assert len(future.story.sizing().attempts) == 1
-
-
-def test_who_comes_at_once_is_sent_together_when_no_slot_is_free(gathering: Bench) -> None:
-    for call in gathering.inner.calls[: bundles.ENOUGH * 2]:
-        call.set_result(report("alone"))
-    together = gathering.launched(bundles.ENOUGH * 2 + 1)
-    together.set_result([report(number) for number in range(3)])
-    for future in gathering.futures:
-        future.result(LIMIT_S)
-    before = len(gathering.inner.sent)
-
-    def submit() -> None:
-        for _ in range(5):
-            gathering.submit(memory=0.0)
-
-    gathering.driver._loop.ask(submit)
-    gathering.launched(bundles.ENOUGH * 2 + 4)
-    assert gathering.inner.sent[before:] == [0, 0, 3]
-
-
-def test_nobody_waits_for_company_for_long(
-    gathering: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bundles, "WAIT_S", 0.02)
-    until(lambda: sum(map(bool, gathering.inner.sent)))  # though the engine has enough to do
-
-
-def test_who_cannot_join_does_not_go_past_those_who_wait(gathering: Bench) -> None:
-    gathering.submit(memory=0.0, opt_outs=frozenset({OptOut.ALONE}))
-    gathering.launched(bundles.ENOUGH * 2 + 2)
-    assert gathering.inner.sent[-2:] == [3, 0]
-
-
-def test_those_who_wait_for_company_fail_when_it_is_over(gathering: Bench) -> None:
-    gathering.driver.drain()
-    for future in gathering.futures[-3:]:
-        with pytest.raises(ShutDown, match="before the task could start"):
-            future.result(LIMIT_S)

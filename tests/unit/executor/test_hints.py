@@ -61,7 +61,6 @@ def test_everything_that_can_be_said() -> None:
             "no_retry": False,
             "keep_caches": True,
             "keep_files": True,
-            "alone": True,
             "features": {"atoms": 3, "unknown": math.nan},
             "labels": {"sample": "S1"},
             "isolation": "fork",
@@ -70,7 +69,7 @@ def test_everything_that_can_be_said() -> None:
     )
     assert hints.category == "align"
     kept = {OptOut.KEEP_CACHES, OptOut.KEEP_FILES}
-    assert hints.opt_outs == {OptOut.FIXED, OptOut.NEVER_KILL, OptOut.ALONE, *kept}
+    assert hints.opt_outs == {OptOut.FIXED, OptOut.NEVER_KILL, *kept}
     assert hints.features == {"atoms": 3.0}
     assert hints.labels == {"sample": "S1"}
     assert hints.isolation == "fork"

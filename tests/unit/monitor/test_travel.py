@@ -7,7 +7,6 @@ import pickle
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from parsl.serialize import deserialize, pack_apply_message, serialize
 
 import parsl_sizer.monitor
 from parsl_sizer.monitor import layers, travel
-from parsl_sizer.monitor.wire import SMALL, Plain, opened, opened_all
+from parsl_sizer.monitor.wire import Plain, opened
 
 Order = Callable[..., dict[str, Any]]
 
@@ -180,64 +179,3 @@ def test_a_light_callable_wants_the_same_version(order: Order) -> None:
     light = pickle.loads(pickle.dumps(travel.run_packed_light))
     came = light(order(package="_parsl_sizer_monitor_other"), b"")
     assert opened(came)["ending"] == "unequipped"
-
-
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine is, calls take no long time here."""
-    monkeypatch.setattr(travel, "TOGETHER_S", 60.0)
-    monkeypatch.setattr(travel, "LATEST_S", 60.0)
-
-
-@pytest.mark.usefixtures("patient")
-def test_calls_that_go_together_are_answered_one_by_one(order: Order) -> None:
-    together = deserialize(serialize(travel.run_together))
-    buffers = [pack_apply_message(divmod, (number, 2), {}) for number in range(3)]
-    came = together(order(package=travel.package()), buffers)
-    results = [deserialize(opened(one)["payload"]) for one in opened_all(came)]
-    assert results == [(0, 0), (0, 1), (1, 0)]
-
-
-def test_the_start_of_a_runner_is_not_held_against_calls(
-    order: Order, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def slow(*_: object) -> dict[str, Any]:
-        time.sleep(2 * travel.TOGETHER_S)
-        return {"ending": "returned", "wall_s": 0.01, "waited_s": 0.0, "payload": None}
-
-    monkeypatch.setattr(travel, "_run", slow)
-    for latest_s, ran in (60.0, 3), (travel.TOGETHER_S, 1):
-        monkeypatch.setattr(travel, "LATEST_S", latest_s)
-        came = opened_all(travel.run_together(order(package=travel.package()), [b""] * 3))
-        assert came is not None
-        assert [opened(one)["ending"] for one in came].count("returned") == ran
-
-
-@pytest.mark.parametrize("first", [{"ending": "refused"}, {"ending": "returned", "waited_s": 9}])
-def test_where_one_has_no_room_the_others_are_sent_back(
-    order: Order, monkeypatch: pytest.MonkeyPatch, first: dict[str, Any]
-) -> None:
-    monkeypatch.setattr(travel, "_run", lambda *_: {"wall_s": 0.0, "payload": None, **first})
-    came = opened_all(travel.run_together(order(package=travel.package()), [b""] * 3))
-    assert came is not None
-    endings = [opened(one)["ending"] for one in came]
-    assert endings == [first["ending"], "refused", "refused"]
-
-
-def test_calls_behind_a_long_one_are_sent_back(
-    order: Order, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = order(package=travel.package(), isolation="inline")
-    buffers = [pack_apply_message(time.sleep, (s,), {}) for s in (0, 1.1, 0)]
-    monkeypatch.setattr(travel, "TOGETHER_S", 1.0)
-    monkeypatch.setattr(travel, "LATEST_S", 60.0)
-    endings = [opened(one)["ending"] for one in opened_all(travel.run_together(asked, buffers))]
-    assert endings == ["returned", "returned", "refused"]
-
-
-@pytest.mark.usefixtures("patient")
-def test_large_results_of_calls_that_went_together_cross_too(order: Order) -> None:
-    buffers = [pack_apply_message(bytes, (size,), {}) for size in (1, SMALL + 1)]
-    came = deserialize(serialize(travel.run_together(order(package=travel.package()), buffers)))
-    sizes = [len(deserialize(opened(one)["payload"])) for one in opened_all(came)]
-    assert sizes == [1, SMALL + 1]
