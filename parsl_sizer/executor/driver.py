@@ -166,17 +166,20 @@ class Driver:
         self._loop.offer(partial(self._submit, job), anywhere=is_known)
 
     def errand(self, submit: Callable[[], Future[Any]]) -> Future[Any]:
-        """Let something be submitted that is no job, from the one thread that may."""
-        answer: Future[Any] = Future()
+        """Submit something that is no job, in the loop, as the inner executor takes one at a time.
+
+        Returns the inner executor's own future, and raises what `submit` raises.
+        """
+        made: Future[Future[Any]] = Future()
 
         def act() -> None:
             try:
-                submit().add_done_callback(partial(_pass_on, answer))
+                made.set_result(submit())
             except Exception as error:
-                answer.set_exception(error)
+                made.set_exception(error)
 
-        self._loop.put(act)
-        return answer
+        self._loop.ask(act)
+        return made.result() if made.done() else submit()  # nothing else submits after the loop
 
     def demand(self) -> float | None:
         """How many nodes the tasks that are not over would fill, about; None if not known."""
@@ -544,11 +547,3 @@ class Driver:
                 job.future.set_exception(error)
         except BaseException:  # resolved before, or Parsl's callbacks raised: the loop goes on
             logger.exception("The future of task %s could not be resolved", job.task.task_id)
-
-
-def _pass_on(answer: Future[Any], done: Future[Any]) -> None:
-    error = CancelledError() if done.cancelled() else done.exception()
-    if error is None:
-        answer.set_result(done.result())
-    else:
-        answer.set_exception(error)

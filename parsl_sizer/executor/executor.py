@@ -11,7 +11,7 @@ import shutil
 import signal
 import sys
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from parsl_sizer.archive.open import location
 from parsl_sizer.engines import Engine
 from parsl_sizer.engines.catalog import engine_for
 from parsl_sizer.engines.several import Several, group_of
-from parsl_sizer.model import OptOut, Outcome, TaskInfo, printable
+from parsl_sizer.model import OptOut, Outcome, SizerError, TaskInfo, printable
 from parsl_sizer.placement import Lines
 from parsl_sizer.placement import order as order_named
 from parsl_sizer.sizing import Consult, Settle, Sizer
@@ -204,6 +204,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self._recognisers = Recognisers(self._warn)
         self._ids = itertools.count(1)
         self._said: set[str] = set()
+        self._payloads: set[Future[Any]] = set()
         self._ledger = uuid.uuid4().hex[:12]
         hypothetical = None
         if observe:
@@ -325,19 +326,50 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         call = partial(inner.submit, func, {}, *args, **kwargs)
         return call() if self._driver is None else self._driver.errand(call)
 
+    @property
+    def submit_payload(self) -> Callable[[dict[str, Any], bytes], Future[Any]]:
+        """HTEX's way to run what is already serialised. These tasks are not sized."""
+        return partial(self._submit_payload, self.inner.submit_payload)  # type: ignore[attr-defined]
+
+    def _submit_payload(
+        self,
+        submit: Callable[[dict[str, Any], bytes], Future[Any]],
+        context: dict[str, Any],
+        buffer: bytes,
+    ) -> Future[Any]:
+        if self._driver is None:
+            return submit(context, buffer)
+        if self._policy is not None:
+            raise SizerError(
+                f"scaling={self._policy.policy!r} requests blocks for the stages of a workflow, "
+                "and a task given to submit_payload is in no stage. Use scaling='parsl'."
+            )
+        self._warn(
+            "Tasks given to submit_payload, as Globus Compute does, are not sized: nothing is "
+            "reserved for them, and they are neither measured nor limited."
+        )
+        future = self._driver.errand(partial(submit, context, buffer))
+        self._payloads.add(future)
+        future.add_done_callback(self._payloads.discard)
+        return future
+
     def outstanding(self) -> int:
-        """The demand for blocks, in Parsl's unit, worker slots: from sizes, not from counts."""
+        """The demand for blocks, in Parsl's unit, worker slots: from sizes, not from counts.
+
+        What `submit_payload` was given takes a slot each.
+        """
         if self._driver is None:
             return int(self.inner.outstanding())  # type: ignore[attr-defined]
         if isinstance(self.inner, Together):
             return self.inner.outstanding()
-        if self.observe:  # those count, too, that wait for a first node
-            return max(len(self._driver), int(self.inner.outstanding()))  # type: ignore[attr-defined]
+        payloads = len(self._payloads)
         tasks, nodes = len(self._driver), self._driver.demand()
+        if self.observe:  # those count, too, that wait for a first node
+            return max(tasks + payloads, int(self.inner.outstanding()))  # type: ignore[attr-defined]
         if not tasks or nodes is None:
-            return tasks
+            return tasks + payloads
         slots: float = self.inner.workers_per_node  # type: ignore[attr-defined]
-        return max(1, math.ceil(nodes * slots - 1e-9))
+        return max(1, math.ceil(nodes * slots - 1e-9)) + payloads
 
     def poll_facade(self) -> None:
         """Parsl's thread for blocks looks how they are, and so do we."""

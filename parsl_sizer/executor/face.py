@@ -22,8 +22,14 @@ FORWARDED = (
     "monitoring_receiver",
     "storage_access",
     "working_dir",
+    "launch_cmd",
+    "interchange_launch_cmd",
+    "_check_python_mismatch",
 )
-"""Attributes that are the inner executor's, to get and to set."""
+"""Attributes that are the inner executor's, to get and to set.
+
+The last three are HTEX's. Globus Compute sets them before it starts the executor.
+"""
 
 _faces: dict[tuple[type, type], type] = {}
 

@@ -210,7 +210,10 @@ class Quest:
             wanted = 1  # a manager at rest does not even say who is there
         for _ in range(wanted - len(self._calls)):
             token, options = self._arguments
-            self._calls.append(self._submit(*token, **options))
+            try:
+                self._calls.append(self._submit(*token, **options))
+            except Exception as error:
+                self._failures.append(f"{error!r:.300}")
         self.is_over = not (wanted or self._calls) and len(self._heard) >= self._expected
 
     def missing(self, wait_s: float) -> str | None:
