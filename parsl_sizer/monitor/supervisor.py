@@ -27,7 +27,11 @@ from .watch import Watch
 LEFTOVER, LEFTOVER_SHARE = 16_000_000, 0.1
 """A runner that a task left with more than both, above what it had fresh, is replaced."""
 READY_S = 30.0
-"""A runner that has not tidied up after a call by then is replaced: something in it hangs."""
+"""A runner that has not tidied up after a call by then is replaced: something in it hangs.
+
+So is one of whose answer a part has come and then nothing for as long: a copy of it that was
+forked unnoticed has written to its socket, or outlives it.
+"""
 BALLAST = 8_000_000
 """A keeper that was forked while more bytes than this were at hand holds them for ever."""
 BACKSTOP_FACTOR, BACKSTOP_MORE = 1.5, 1_000_000_000
@@ -174,6 +178,7 @@ class Supervisor:
             self._drop()
         self._keeps = bool(order.get("keep_caches"))
         self.pid, self._sock = self._keeper.start()
+        wire.limit_wait(self._sock, READY_S)
         self._calls = 0
         self._poll = select.poll()
         self._poll.register(self._sock, select.POLLIN)

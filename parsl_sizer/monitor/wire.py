@@ -25,6 +25,15 @@ class WrongFrame(Exception):
     """A frame of another call, or bytes that are no frame: the other end cannot be trusted."""
 
 
+def limit_wait(sock: socket.socket, limit_s: float) -> None:
+    """Have `receive` give up on a frame of which nothing more has come for this long.
+
+    The kernel does it, so that the time to send is not limited: the other end may be at work.
+    """
+    timeval = struct.pack("ll", int(limit_s), 0)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, timeval)
+
+
 def send(sock: socket.socket, call: int, head: dict[str, Any], body: bytes = b"") -> None:
     """Send a frame of the call with this number; raises `OSError` if the other end is closed."""
     packed = marshal.dumps(head)
@@ -39,7 +48,7 @@ def send(sock: socket.socket, call: int, head: dict[str, Any], body: bytes = b""
 def receive(sock: socket.socket, call: int) -> tuple[dict[str, Any], bytes] | None:
     """Return the next frame, or None if the other end is closed.
 
-    Raises `WrongFrame` unless it is one of the call with this number.
+    Raises `WrongFrame` unless it is one of the call with this number, and whole.
     """
     try:
         header = _exactly(sock, HEADER.size)
@@ -58,6 +67,8 @@ def receive(sock: socket.socket, call: int) -> tuple[dict[str, Any], bytes] | No
         return None if packed is None or body is None else (marshal.loads(packed), body)
     except ConnectionError:
         return None
+    except BlockingIOError as error:
+        raise WrongFrame("sent a part of a frame and not the rest, and was replaced") from error
     except (EOFError, TypeError, ValueError) as error:
         raise WrongFrame("sent bytes that are no frame, and was replaced") from error
 
@@ -65,7 +76,7 @@ def receive(sock: socket.socket, call: int) -> tuple[dict[str, Any], bytes] | No
 def _exactly(sock: socket.socket, count: int) -> bytes | None:
     """`count` bytes, in one piece and without a second copy, or None if they never come."""
     data = sock.recv(count, socket.MSG_WAITALL)
-    while len(data) < count:  # a signal came between, or the end
+    while len(data) < count:  # a signal came between, or the end, or a wait was too long
         more = sock.recv(count - len(data), socket.MSG_WAITALL)
         if not more:
             return None

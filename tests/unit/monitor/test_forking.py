@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import marshal
 import multiprocessing
 import os
 import signal
@@ -19,7 +20,7 @@ from typing import Any
 import pytest
 from parsl.app.errors import wrap_error
 
-from parsl_sizer.monitor import claims, node_ledger, probe, wire
+from parsl_sizer.monitor import claims, node_ledger, probe, supervisor, wire
 from parsl_sizer.monitor.node_ledger import UNCLAIMED
 from parsl_sizer.monitor.supervisor import Supervisor
 
@@ -271,10 +272,35 @@ def test_an_attempt_whose_runner_sends_garbage_is_lost(
     assert not probe.is_alive(before)
 
 
+def test_an_attempt_is_lost_whose_runner_has_a_stray_copy_that_writes_to_its_socket(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "READY_S", 2)
+    go = tmp_path / "go"
+
+    def leave_behind() -> int:
+        sock = own_socket()
+        child = fork_in_c()
+        if child == 0:
+            while not go.exists():
+                time.sleep(0.001)
+            os.write(sock.fileno(), b"x" * (wire.HEADER.size - 1))
+            time.sleep(1000)
+        return child
+
+    child = run(leave_behind, keep_caches=True)["result"]
+    go.touch()
+    report = run(time.sleep, 1000, keep_caches=True)
+    assert report["ending"] == "died"
+    assert report["reason"] == "sent a part of a frame and not the rest, and was replaced"
+    assert not probe.is_alive(child)
+    assert run(abs, -1, keep_caches=True)["result"] == 1
+
+
 def lived(main: Callable[[socket.socket], None], order: dict[str, Any]) -> dict[str, Any]:
     """Return the report of a call that is run in a runner with this life."""
-    with Supervisor(main).prepared(order, UNCLAIMED) as supervisor:
-        return supervisor.run(order, b"", "runner", UNCLAIMED)
+    with Supervisor(main).prepared(order, UNCLAIMED) as made:
+        return made.run(order, b"", "runner", UNCLAIMED)
 
 
 @pytest.mark.parametrize("number", [wire.READY, 2, 2**60])
@@ -301,6 +327,44 @@ def test_a_runner_that_begins_with_another_call_is_not_used(order: Any) -> None:
 
     with pytest.raises(ConnectionResetError):
         lived(main, order())
+
+
+@pytest.mark.parametrize("sent", [1, wire.HEADER.size - 1, wire.HEADER.size, 10_000_000])
+def test_the_rest_of_an_answer_is_not_waited_for_for_ever(
+    order: Any, monkeypatch: pytest.MonkeyPatch, sent: int
+) -> None:
+    monkeypatch.setattr(supervisor, "READY_S", 1)
+
+    def main(sock: socket.socket) -> None:
+        wire.send(sock, wire.READY, {"ready": 0})
+        wire.receive(sock, 1)
+        sock.sendall(wire.HEADER.pack(1, 100, 20_000_000).ljust(sent)[:sent])
+        time.sleep(1000)
+
+    report = lived(main, order())
+    assert (report["ending"], report["reason"]) == (
+        "died",
+        "sent a part of a frame and not the rest, and was replaced",
+    )
+
+
+def test_an_answer_that_takes_long_is_waited_for_while_more_of_it_comes(
+    order: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "READY_S", 1)
+
+    def main(sock: socket.socket) -> None:
+        wire.send(sock, wire.READY, {"ready": 0})
+        wire.receive(sock, 1)
+        head = marshal.dumps({"ending": "returned", "has_payload": True, "wall_s": 1, "cpu_s": 1})
+        sock.sendall(wire.HEADER.pack(1, len(head), 200_000) + head)
+        for _ in range(20):
+            time.sleep(0.1)
+            sock.sendall(b"x" * 10_000)
+        wire.receive(sock, 2)
+
+    report = lived(main, order())
+    assert (report["ending"], report["payload"]) == ("returned", b"x" * 200_000)
 
 
 def test_a_runner_that_dies_in_its_answer_is_seen_though_a_child_lives(order: Any) -> None:
