@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import importlib
 import os
@@ -52,11 +53,11 @@ def perform(
             loads, dumps = resolve(order["codec"][0]), resolve(order["codec"][1])
             func, args, kwargs = given or loads(buffer)
             result = func(*args, **kwargs)
-            end_if_forked(tidiness.pid, result)
+            end_if_forked(tidiness.pid, result, with_atexit=True)
             is_plain = wire.is_plain(result)
             ending, payload = "returned", None if is_plain else dumps(result)
         except BaseException as error:  # SystemExit too: the task ends, not the runner
-            end_if_forked(tidiness.pid, error=error)
+            end_if_forked(tidiness.pid, error=error, with_atexit=True)
             is_plain, ending = False, "raised"
             payload = packed_error(order["codec"], error)
         flush()
@@ -77,11 +78,18 @@ def flush() -> None:
             stream.flush()
 
 
-def end_if_forked(pid: int, result: object = None, error: BaseException | None = None) -> None:
+def end_if_forked(
+    pid: int,
+    result: object = None,
+    error: BaseException | None = None,
+    *,
+    with_atexit: bool = False,
+) -> None:
     """End this process as Python ends a program, unless it is `pid`, which began the call.
 
     The child of a task that forks may leave the task's function as its parent does. It must not
-    answer, nor clean up: folder, children and reservation are its parent's.
+    answer, nor clean up: folder, children and reservation are its parent's. So what is registered
+    with atexit runs only in a runner, where it is tasks' own: a worker's would remove its files.
     """
     if os.getpid() == pid:
         return
@@ -91,6 +99,8 @@ def end_if_forked(pid: int, result: object = None, error: BaseException | None =
         error = result.e_value  # Parsl's apps return what they raise
     try:
         status = _print_error(error)
+        if with_atexit:
+            atexit._run_exitfuncs()
         flush()
     finally:
         os._exit(status)

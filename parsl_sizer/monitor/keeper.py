@@ -7,6 +7,7 @@ and wait until it has no child; and it does so by itself when its worker dies, h
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import os
@@ -135,6 +136,7 @@ def _begin_anew() -> None:
     """In a keeper: what was the worker's is not ours."""
     global _forking
     _forking = threading.Lock()  # the worker holds it
+    atexit._clear()  # else a copy of a runner, which runs what tasks registered, ran the worker's
     living.clear()
     for ours in list(_our_ends):
         ours.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import marshal
 import multiprocessing
@@ -136,6 +137,48 @@ def test_what_a_copy_has_written_to_a_file_is_there(
         return (tmp_path / "file").read_text()
 
     assert run(write, isolation=isolation)["result"] == "text"
+
+
+@pytest.mark.parametrize(("leave", "status"), WAYS, ids=NAMES)
+def test_a_copy_runs_what_its_task_registered_with_atexit(
+    run: Run, supervised: str, tmp_path: Path, leave: Leave, status: int
+) -> None:
+    def register() -> tuple[list[str], str]:
+        note = tmp_path / "note"
+        note.touch()
+
+        def say(text: str) -> None:
+            with note.open("a") as file:
+                file.write(f"{text} in {os.getpid()}\n")
+
+        def leave_after_registering() -> Any:
+            atexit.register(say, "child's")
+            return leave()
+
+        atexit.register(say, "parent's")
+        child = os.fork()
+        if child == 0:
+            return leave_after_registering()
+        assert wait_for(child) == status
+        atexit.unregister(say)
+        return note.read_text().splitlines(), str(child)
+
+    said, child = run(register, isolation=supervised)["result"]
+    expected = [] if status == 3 else [f"child's in {child}", f"parent's in {child}"]
+    assert said == expected
+
+
+def test_a_copy_does_not_run_what_the_worker_registered_with_atexit(
+    run: Run, isolation: str, tmp_path: Path
+) -> None:
+    note = tmp_path / "note"
+    atexit.register(note.touch)
+    try:
+        report = run(fork_and, lambda: sys.exit(0), isolation=isolation)
+    finally:
+        atexit.unregister(note.touch)
+    assert report["result"] == ("parent", 0)
+    assert not note.exists()
 
 
 def test_a_copy_that_was_forked_in_c_does_not_answer(run: Run, supervised: str) -> None:
