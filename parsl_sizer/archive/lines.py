@@ -16,12 +16,12 @@ from parsl_sizer.model import (
     Attempt,
     Ending,
     Kind,
-    OptOut,
     Outcome,
     SizerError,
     TaskInfo,
     Usage,
 )
+from parsl_sizer.model.task import opt_outs_named
 
 from .base import Entry, Run
 
@@ -116,7 +116,7 @@ def entry_of(line: str | bytes) -> Entry:
         requested=reader.amounts("requested"),
         code_hash=reader.text("code_hash"),
         labels=reader.mapping("labels"),
-        opt_outs=frozenset(_one_of(OptOut, name) for name in reader.texts("opt_outs")),
+        opt_outs=opt_outs_named(reader.texts("opt_outs")),
         priority=reader.number("priority", least=-MOST) or 0.0,
         command=reader.text("command"),
         inputs=reader.texts("inputs"),

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from parsl_sizer.model import Amounts, Attempt, Ending, Kind, OptOut, Outcome, TaskInfo, Usage
+from parsl_sizer.model.task import opt_outs_named
 
 KINDS = tuple(Kind)
 NONE = (None,) * len(KINDS)
@@ -105,7 +106,7 @@ def outcome_of(row: Sequence[Any]) -> Outcome:
         requested={Kind(kind): amount for kind, amount in requested.items()},
         code_hash=values["code_hash"],
         labels=_unjson(values["labels"], {}),
-        opt_outs=frozenset(OptOut(name) for name in _listed(values["opt_outs"])),
+        opt_outs=opt_outs_named(_listed(values["opt_outs"])),
         priority=values["priority"] or 0.0,
         command=values["command"],
         inputs=tuple(_unjson(values["inputs"], ())),

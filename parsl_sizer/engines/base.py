@@ -80,10 +80,7 @@ class Engine(ABC):
     own_process: ClassVar[bool] = False
     """Whether each attempt starts a Python of its own, which is a part of the time it takes."""
     sandbox: ClassVar[str] = "tmp"
-    """Where a task's files are its own: ``"cwd"``, or ``"tmp"`` for a TMPDIR of its own.
-
-    A task that keeps its files for others is told ``"none"`` instead of the latter.
-    """
+    """Where a task's files are its own: ``"cwd"``, or ``"tmp"`` for a TMPDIR of its own."""
 
     def __init__(self, inner: Any, node: Amounts | None = None) -> None:
         self.inner = inner

@@ -104,8 +104,8 @@ class Call:
             order["keep_caches"] = True
         if engine.sandbox != "tmp":
             order["sandbox"] = engine.sandbox
-        elif OptOut.KEEP_FILES in task.opt_outs:
-            order["sandbox"] = "none"
+        elif OptOut.CLEAN_FILES in task.opt_outs:
+            order["clean_files"] = True
         if engine.own_process:
             order["own_process"] = True
         if cores := task.requested.get(Kind.CORES):

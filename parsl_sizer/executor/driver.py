@@ -68,6 +68,10 @@ WHYS = 4096
 
 TOO_LATE = "The executor was shut down before the task could start."
 TOO_EARLY = "The executor was shut down while the task was running."
+PROCESSES_ENDED = (
+    "Tasks of category {!r} leave processes running. These are ended with their task, because no "
+    "reservation covers them; the hint keep_caches=True keeps them."
+)
 
 
 class ShutDown(SizerError):
@@ -115,8 +119,10 @@ class Driver:
         record: Callable[[Outcome], None] | None = None,
         consult: Callable[[Job, Consult, Answered], None] | None = None,
         look: Callable[[], None] | None = None,
+        warn: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._sizer = sizer
+        self._warn = warn
         self._consult = consult
         self._look = look
         self._engine = engine
@@ -345,6 +351,8 @@ class Driver:
             return
         answer = job.answer = self._read(future, attempt, job.recogniser)
         self.rejected += answer.rejected
+        if answer.report is not None and answer.report.get("ended_processes") is True:
+            self._warn(PROCESSES_ENDED.format(f"{attempt.task.category:.80}"))
         if answer.report is not None and self._engine.of(attempt).seen(answer.report):
             self._look_again.set()
         if answer.declined and not self._is_draining:

@@ -123,6 +123,9 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         ``"split"`` (do its work in two parts, where the framework that it is of shows how:
         Coffea). Or a function of an ``Exhaustion`` that is asked about every task that runs
         out, and returns a ``Split`` or None.
+    clean_files
+        Whether to remove the temporary files of each task after it, on HTEX. By default what a
+        task leaves in its ``TMPDIR`` stays, for the tasks that it hands a path to.
     report
         Whether to print what the run cost at its end, and on a terminal how far it is.
     """
@@ -155,6 +158,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         grow: bool = True,
         lost_retries: int = 2,
         on_exhausted: str | OnExhausted = "raise",
+        clean_files: bool = False,
         report: bool = True,
     ) -> None:
         self.inner, self._engine = _engine(inner, node)
@@ -175,7 +179,10 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         self.grow = grow
         self.lost_retries = lost_retries
         self.on_exhausted = arguments.on_exhausted(on_exhausted)
+        self.clean_files = clean_files
         self.report = report
+        flags = {OptOut.NEVER_KILL: observe, OptOut.CLEAN_FILES: clean_files}
+        self._flags = frozenset(flag for flag, is_set in flags.items() if is_set)
         self._isolation_of(isolation)
         sized = arguments.sized_kinds(kinds, self._engine)
         self._history: History | None = None
@@ -236,6 +243,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             record=self._history.record if self._history else None,
             consult=self._ask if self._may_split else None,
             look=None if labelling is None else labelling.look,
+            warn=self._warn,
         )
         self._splitter = Splitter(self.submit, self._warn) if self._may_split else None
         self._driver.start()
@@ -282,8 +290,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             categorise=self.category,
             warn=self._warn,
         )
-        if self.observe:
-            task = task._replace(opt_outs=task.opt_outs | {OptOut.NEVER_KILL})
+        if self._flags:
+            task = task._replace(opt_outs=task.opt_outs | self._flags)
         given = passed_on(hints.given, self._engine, self._warn)
         if "priority" in hints.given:
             task = task._replace(priority=self._engine.priority(hints.given))

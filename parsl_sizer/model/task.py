@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
@@ -21,11 +21,19 @@ class OptOut(str, Enum):
     """Don't run it twice: it has side effects."""
     KEEP_CACHES = "keep_caches"
     """Let what it leaves in its process's memory stay there, and charge it for that."""
-    KEEP_FILES = "keep_files"
-    """Let its temporary files stay: they are for others."""
+    CLEAN_FILES = "clean_files"
+    """Remove its temporary files after it."""
 
 
 NO_OPT_OUT: frozenset[OptOut] = frozenset()
+
+
+def opt_outs_named(names: Iterable[str]) -> frozenset[OptOut]:
+    """Return the opt-outs with these names; those that only other versions have are left out."""
+    return frozenset(_BY_NAME[name] for name in names if name in _BY_NAME)
+
+
+_BY_NAME = {opt_out.value: opt_out for opt_out in OptOut}
 
 
 class TaskInfo(NamedTuple):

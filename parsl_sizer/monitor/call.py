@@ -67,7 +67,7 @@ def perform(
         head["result"] = result
     head["has_payload"] = payload is not None
     if has_children() and not order.get("keep_caches"):
-        head["left"], head["spent"] = _end_children()
+        head["left"], head["spent"], head["ended"] = _end_children()
     return head, payload or b""
 
 
@@ -177,14 +177,15 @@ def has_children() -> bool:
     return True
 
 
-def _end_children() -> tuple[int, bool]:
+def _end_children() -> tuple[int, bool, bool]:
     """Kill what a call left behind, since nobody would be charged for it.
 
-    Gives what it held, and whether this runner is no longer fit for use because what is
-    killed comes back.
+    Gives what it held, whether this runner is no longer fit for use because what is killed
+    comes back, and whether any of it was still running.
     """
     spared = _helpers()
     left = [pid for pid in probe.descendants(os.getpid()) if pid not in spared]
+    has_ended_some = any(probe.is_alive(pid) for pid in left)
     parts = [probe.shares(pid) for pid in left]
     held = sum(part.of_anonymous + part.of_shared for part in parts if part is not None)
     until = time.monotonic() + PATIENCE_S
@@ -195,7 +196,7 @@ def _end_children() -> tuple[int, bool]:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
         left = [pid for pid in probe.descendants(os.getpid()) if pid not in spared]
-    return held, bool(left)
+    return held, bool(left), has_ended_some
 
 
 def _helpers() -> set[int]:

@@ -61,7 +61,7 @@ def _run(order: dict[str, Any], func: Callable[[], Any], waited_s: float) -> dic
     here = _here()
     tidiness = here.tidiness
     made = report.blank("inline", here.layers, waited_s)
-    sandbox = None if order.get("sandbox") in ("cwd", "none") else here.sandbox()
+    sandbox = None if order.get("sandbox") == "cwd" else here.sandbox()
     tmp = None if sandbox is None else sandbox.path
     with call.Surroundings(order.get("env"), tmp, tidiness.home):
         account = Account(tidiness)
@@ -77,7 +77,7 @@ def _run(order: dict[str, Any], func: Callable[[], Any], waited_s: float) -> dic
     elif "maxrss" in head:
         made["peak"]["memory"] = max(0, head["maxrss"] - here.maxrss)
     if sandbox is not None:
-        taken = sandbox.clear()
+        taken = sandbox.settle(stays=not order.get("clean_files"))
     else:
         taken = used(working_folder()) if order.get("sandbox") == "cwd" else None
     if taken is not None:  # what it has left behind, which may be less than it had meanwhile
@@ -132,7 +132,7 @@ class Here:
         self._thread: threading.Thread | None = None
 
     def sandbox(self) -> Sandbox:
-        """The folder for temporary files of calls in this process, one after the other."""
+        """The folders for temporary files of calls in this process, one after the other."""
         if self._sandbox is None:
             self._sandbox = Sandbox()
             atexit.register(self._remove_sandbox)

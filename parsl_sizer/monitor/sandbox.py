@@ -1,8 +1,12 @@
-"""The folder that is a task's own: what its files take, and its removal.
+"""The folder that is a task's own: what its files take, and whether they stay.
 
-On engines that give each task a working folder it is that one. Elsewhere it is a private
-TMPDIR, which the process that answers for it keeps locked: what nobody has locked was left
-by the dead, and is swept up by whoever comes next.
+On engines that give each task a working folder it is that one. Elsewhere it is a TMPDIR of its
+own below that of its worker. What a task leaves there stays, as where all tasks of a worker share
+a TMPDIR, and the next task has another folder. What was written by a task that was stopped or
+lost goes.
+
+The folders of one worker are in one folder, which its process keeps locked: an unlocked one was
+left by the dead, and is tidied up by the next worker that starts.
 """
 
 from __future__ import annotations
@@ -11,61 +15,109 @@ import contextlib
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 import time
 from pathlib import Path
 
 PREFIX = "parsl_sizer-task-"
+IN_USE = stat.S_ISVTX
+"""The bit of a folder's mode that says that its task has not ended yet. It needs no space on a
+disk that is full, and whoever comes after the worker finds it there."""
 GRAIN_NS = 100_000_000
 """File systems note times to some ms; nothing is concluded from one younger than this."""
 
 
 class Sandbox:
-    """A private folder, empty at the beginning of each call and removed at the end."""
+    """A private folder, empty at the beginning of each call."""
 
     def __init__(self) -> None:
-        self.path, self._lock = _locked_folder()
+        self._home, self._lock = _locked_home()
+        self._made = 0
         self._empty_since = 0
+        self.path = self._new()
 
     def unlock(self) -> None:
-        """In a fork: whether the folder is still wanted is for its parent to say."""
+        """In a fork: whether the folders are still wanted is for its parent to say."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
-    def clear(self) -> int | None:
-        """Remove all that a call has left; gives the bytes that it took, if that is known."""
+    def settle(self, *, stays: bool) -> int | None:
+        """After a call: the bytes that its files take, if that is known.
+
+        Files that stay do so where they are, and the next call has another folder. A folder in
+        which nothing was left is used again: most calls write no file.
+        """
         if self.path is None:
+            self.path = self._new()
             return None
         try:
             changed = os.stat(self.path).st_mtime_ns  # noqa: PTH116 - after every call
             if changed == self._empty_since:
                 return 0
             left = os.listdir(self.path)  # noqa: PTH208
-        except OSError:
-            return None
-        if not left:
-            # Whoever writes later leaves another time, once this one is past.
-            if time.time_ns() - changed > GRAIN_NS:
-                self._empty_since = changed
-            return 0
-        taken = used(self.path)
-        for name in left:
-            path = Path(self.path, name)
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
+            if not left:
+                # Whoever writes later leaves another time, once this one is past.
+                if time.time_ns() - changed > GRAIN_NS:
+                    self._empty_since = changed
+                return 0
+            taken = used(self.path)
+            if stays:
+                Path(self.path).chmod(0o700)
+                self.path = self._new()
             else:
-                with contextlib.suppress(OSError):
-                    path.unlink()
+                _empty(self.path, left)
+        except OSError:  # the call has removed it
+            self.path = self._new()
+            return None
         return taken
 
     def remove(self) -> None:
-        """Remove the folder."""
-        if self.path is not None:
-            shutil.rmtree(self.path, ignore_errors=True)
+        """Remove the folders, but not what calls that ended have left in them."""
+        if self._home is not None:
+            _tidy_up(self._home)
+
+    def _new(self) -> str | None:
+        """A new folder, or None: the disk is full."""
+        if self._home is None:
+            return None
+        self._empty_since = 0
+        self._made += 1
+        path = f"{self._home}/{self._made}"
+        try:
+            os.mkdir(path, 0o700)  # noqa: PTH102
+            os.chmod(path, 0o700 | IN_USE)  # noqa: PTH101
+        except OSError:
+            return None
+        return path
 
 
-def _locked_folder() -> tuple[str | None, int | None]:
+def _empty(path: str, left: list[str]) -> None:
+    """Remove all that is in a folder."""
+    for name in left:
+        inside = Path(path, name)
+        if inside.is_dir() and not inside.is_symlink():
+            shutil.rmtree(inside, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                inside.unlink()
+
+
+def _tidy_up(home: str | Path) -> None:
+    """Remove what no call has left here for others: folders in use, and those that are empty."""
+    with contextlib.suppress(OSError), os.scandir(home) as folders:
+        for folder in folders:
+            with contextlib.suppress(OSError):
+                if folder.stat(follow_symlinks=False).st_mode & IN_USE:
+                    shutil.rmtree(folder.path, ignore_errors=True)
+                else:
+                    Path(folder.path).rmdir()
+    with contextlib.suppress(OSError):
+        Path(home).rmdir()
+
+
+def _locked_home() -> tuple[str | None, int | None]:
     """A new folder and the descriptor that locks it while it is open, or nothing: a full disk."""
     _sweep()
     try:
@@ -90,19 +142,19 @@ def working_folder() -> str | None:
 
 
 def _sweep() -> None:
-    """Remove the folders that processes which are dead have left."""
+    """Tidy up after the processes that are dead."""
     with contextlib.suppress(OSError):
         for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}{os.getuid()}-*"):
             with contextlib.suppress(OSError):
-                _remove_if_unlocked(path)
+                _tidy_up_if_unlocked(path)
 
 
-def _remove_if_unlocked(path: Path) -> None:
+def _tidy_up_if_unlocked(path: Path) -> None:
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(path, flags)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        shutil.rmtree(path, ignore_errors=True)
+        _tidy_up(path)
     finally:
         os.close(descriptor)
 

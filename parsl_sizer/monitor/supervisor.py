@@ -11,9 +11,7 @@ import os
 import select
 import signal
 import socket
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from . import call, cgroup, node_ledger, outgoing, probe, report, wire
@@ -95,8 +93,6 @@ class Supervisor:
     def _live(self, main: Callable[[socket.socket], None], sock: socket.socket) -> None:
         """In the runner."""
         self._unlock()
-        if self._sandbox is not None and self._sandbox.path is not None:
-            os.environ["TMPDIR"] = tempfile.tempdir = self._sandbox.path
         if self._group is not None:
             self._group.join()
         main(sock)
@@ -116,10 +112,8 @@ class Supervisor:
         assert sock is not None, "a supervisor has to be prepared"
         made = report.blank(isolation, self._layers, place.waited_s)
         made["base"] = self.fresh
-        folder = working_folder() if self._sandbox is None else self._sandbox.path
-        outside: str | None = None
-        if folder is not None and order.get("sandbox") == "none":
-            outside, folder = str(Path(folder).parent), None
+        tmp = None if self._sandbox is None else self._sandbox.path
+        folder = working_folder() if self._sandbox is None else tmp
         watch = Watch(
             order,
             self.pid,
@@ -130,7 +124,7 @@ class Supervisor:
             place=place,
             at_growth=lambda amount: self._limit(amount, place),
         )
-        is_sent = self._send(sock, order, outside, buffer)
+        is_sent = self._send(sock, order, tmp, buffer)
         verdict = watch.wait(self._poll, self._note_kills) if is_sent else "died"
         frame = self._receive(sock, made) if verdict == "answered" else None
         if verdict == "broken":
@@ -147,8 +141,12 @@ class Supervisor:
             self._held = frame[0].get("ready")
             if frame[0].get("spent"):
                 self._drop()
-        if folder is not None:
-            watch.fill_disk(made, used(folder) if self._sandbox is None else self._sandbox.clear())
+        if self._sandbox is None:
+            watch.fill_disk(made, used(folder))
+        else:
+            has_ended = made["ending"] in ("returned", "raised")
+            stays = has_ended and not order.get("clean_files")
+            watch.fill_disk(made, self._sandbox.settle(stays=stays))
         return made
 
     def prepared(self, order: dict[str, Any], place: Place) -> Supervisor:

@@ -154,6 +154,8 @@ class Watch:
         made["payload"] = body if head["has_payload"] else None
         if "result" in head:
             made["result"] = head["result"]
+        if head.get("ended"):
+            made["ended_processes"] = True
         made["wall_s"], made["cpu_s"] = head["wall_s"], head["cpu_s"]
         if "after" in head:
             made["peak"]["memory"] = peak_of(head, self._fresh, self._sampler)

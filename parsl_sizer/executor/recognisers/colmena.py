@@ -37,12 +37,10 @@ class Step(NamedTuple):
     suffix: str
     place: int
     """Of the `Result`, or else the run directory, among the arguments."""
-    opt_outs: frozenset[OptOut] = NO_OPT_OUT
 
 
 METHOD = Step("", 0)
-PREPROCESS = Step("_preprocess", 0, frozenset({OptOut.KEEP_FILES}))
-"""It makes the run directory."""
+PREPROCESS = Step("_preprocess", 0)
 EXECUTE = Step("_execute", 0)
 POSTPROCESS = Step("_postprocess", 1)
 STEPS = {f"_execute{step.suffix}": step for step in (PREPROCESS, EXECUTE, POSTPROCESS)}
@@ -90,9 +88,9 @@ class Colmena(Recogniser):
             result = _RUNS.get(str(result))
         if not _is_result(result):
             return None
-        opt_outs, warning = step.opt_outs, None
+        opt_outs, warning = NO_OPT_OUT, None
         if step in READERS and _has_inputs_in_proxies(result):
-            opt_outs, warning = opt_outs | ONCE, once(result.method)
+            opt_outs, warning = ONCE, once(result.method)
         return Seen(
             f"{_category(result)}{step.suffix}",
             _features(result),

@@ -156,7 +156,7 @@ def test_the_steps_of_an_executable_have_the_tags_of_their_request(
 def test_what_a_program_prints_is_not_added_to_that_of_an_attempt_before(tmp_path: Path) -> None:
     result = request("relax")
     first = arrival(APPS["relax"], result)
-    assert first.task.opt_outs == {OptOut.KEEP_FILES}  # the run directory
+    assert first.task.opt_outs == set()
     assert first.instead == {}
     first.recogniser.over(first.tag, (result, tmp_path, ([], None)), None, SIZING)
     files = {"stdout": str(tmp_path / "out"), "stderr": str(tmp_path / "err")}

@@ -94,18 +94,26 @@ def test_with_keep_caches_it_stays_and_is_charged(executor: SizedExecutor) -> No
         assert counts == list(range(1, len(counts) + 1))
 
 
-def test_with_keep_files_temporary_files_stay_for_others(
-    executor: SizedExecutor, tmp_path: Path
+def test_temporary_files_stay_for_the_next_task_unless_the_hint_says_otherwise(
+    executor: SizedExecutor,
 ) -> None:
-    def left(name: str, **spec: object) -> Path:
-        note = tmp_path / name
-        tasks.fill_disk(1, 0, str(note), parsl_resource_specification=spec).result(LIMIT_S)
-        return Path(note.read_text())
+    path = tasks.write_temporary(b"seven").result(LIMIT_S)
+    assert tasks.read_file(path).result(LIMIT_S) == b"seven"
+    spec = {"clean_files": True}
+    path = tasks.write_temporary(b"eight", parsl_resource_specification=spec).result(LIMIT_S)
+    assert not Path(path).exists()
 
-    kept = left("kept", category="keeping", keep_files=True)
-    assert kept.stat().st_size == 1_000_000
-    kept.unlink()
-    assert not left("removed", category="removing").exists()
+
+def test_processes_that_are_ended_are_told_of_once_with_the_hint_that_keeps_them(
+    executor: SizedExecutor, caplog: pytest.LogCaptureFixture
+) -> None:
+    spec = {"category": "leaving"}
+    for _ in range(2):
+        future = tasks.escape(31.5, 0, "setsid", parsl_resource_specification=spec)
+        assert future.result(LIMIT_S) == "left one behind"
+    [told] = [text for text in caplog.messages if "leave processes running" in text]
+    assert "'leaving'" in told
+    assert "keep_caches=True" in told
 
 
 @pytest.mark.parametrize("isolation", ["runner", "fork", "inline"])

@@ -326,6 +326,21 @@ def fill_disk(mb, s, note, parsl_resource_specification=None):
 
 
 @python_app
+def write_temporary(data, parsl_resource_specification=None):
+    """Write a temporary file for other tasks; say where it is."""
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(delete=False) as file:
+        file.write(data)
+    return file.name
+
+
+@python_app
+def read_file(path):
+    return Path(path).read_bytes()
+
+
+@python_app
 def say(text, parsl_resource_specification=None):
     print(text)
     print(text, file=sys.stderr)

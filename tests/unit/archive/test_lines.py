@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from parsl_sizer.archive.base import Entry
 from parsl_sizer.archive.lines import LONGEST, BadLine, entry_of, line_of
+from parsl_sizer.model import OptOut
 from parsl_sizer.testing.archive_laws import entries
 
 VALID = json.loads(line_of(entries(9)[8]))
@@ -58,6 +59,11 @@ def test_what_cannot_be_is_refused_with_the_reason(change: dict[str, Any], said:
 def test_what_is_no_entry_is_refused(line: str | bytes) -> None:
     with pytest.raises(BadLine):
         entry_of(line)
+
+
+def test_an_opt_out_that_there_is_no_more_is_left_out() -> None:
+    found = entry_of(json.dumps(VALID | {"opt_outs": ["keep_files", "no_retry"]}))
+    assert found.outcome.attempt.task.opt_outs == {OptOut.NO_RETRY}
 
 
 def test_a_line_without_an_end_is_refused() -> None:

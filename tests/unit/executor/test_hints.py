@@ -60,7 +60,7 @@ def test_everything_that_can_be_said() -> None:
             "never_kill": True,
             "no_retry": False,
             "keep_caches": True,
-            "keep_files": True,
+            "clean_files": True,
             "features": {"atoms": 3, "unknown": math.nan},
             "labels": {"sample": "S1"},
             "isolation": "fork",
@@ -68,8 +68,8 @@ def test_everything_that_can_be_said() -> None:
         }
     )
     assert hints.category == "align"
-    kept = {OptOut.KEEP_CACHES, OptOut.KEEP_FILES}
-    assert hints.opt_outs == {OptOut.FIXED, OptOut.NEVER_KILL, *kept}
+    left = {OptOut.KEEP_CACHES, OptOut.CLEAN_FILES}
+    assert hints.opt_outs == {OptOut.FIXED, OptOut.NEVER_KILL, *left}
     assert hints.features == {"atoms": 3.0}
     assert hints.labels == {"sample": "S1"}
     assert hints.isolation == "fork"

@@ -113,7 +113,7 @@ def test_variables_are_set_for_one_call(run: Run, isolation: str) -> None:
     assert run(look, isolation=isolation)["result"] == (before, None)
 
 
-def test_temporary_files_have_a_folder_of_their_own_that_is_removed(
+def test_temporary_files_stay_for_the_next_call_which_has_a_folder_of_its_own(
     run: Run, isolation: str
 ) -> None:
     def write() -> tuple[str, str]:
@@ -126,34 +126,53 @@ def test_temporary_files_have_a_folder_of_their_own_that_is_removed(
     report = run(write, isolation=isolation)
     name, folder = report["result"]
     assert Path(name).parent == Path(folder)
-    assert not Path(name).exists()
     assert report["peak"]["disk"] >= 50_000
     assert tempfile.gettempdir() == before
-    assert run(write, isolation=isolation)["peak"]["disk"] < 80_000
+    assert Path(name).is_relative_to(before)
+    following = run(write, isolation=isolation)
+    assert following["result"][1] != folder
+    assert following["peak"]["disk"] < 80_000
+    assert run(os.path.getsize, name, isolation=isolation)["result"] == 50_000
 
 
-def test_a_call_may_keep_its_temporary_files(
-    run: Run, isolation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_temporary_files_go_with_a_call_that_is_cleaned_up_after(run: Run, isolation: str) -> None:
     def write() -> tuple[str, str]:
         folder = tempfile.mkdtemp()
         Path(folder, "file").write_bytes(b"0" * 50_000)
-        shell = subprocess.run(
-            ["sh", "-c", "echo ${TMPDIR:-/tmp}"], check=True, capture_output=True
-        )
+        shell = subprocess.run(["sh", "-c", "echo $TMPDIR"], check=True, capture_output=True)
         return folder, shell.stdout.decode().strip()
 
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", None)
     for _ in range(2):
-        report = run(write, isolation=isolation, sandbox="none")
+        report = run(write, isolation=isolation, clean_files=True)
         folder, in_shell = report["result"]
-        assert Path(folder, "file").exists()
-        assert Path(folder).parent == tmp_path == Path(in_shell)
-        assert "disk" not in report["peak"]  # it is not its own
-        private, in_shell = run(write, isolation=isolation)["result"]  # the next one does not
-        assert not Path(private).exists()
-        assert Path(private).parent == Path(in_shell) != tmp_path
+        assert Path(folder).parent == Path(in_shell)
+        assert not Path(folder).exists()
+        assert report["peak"]["disk"] >= 50_000
+
+
+def test_an_unused_folder_is_that_of_the_next_call(run: Run, isolation: str) -> None:
+    # In a fork each call has a supervisor of its own.
+    folders = {run(tempfile.gettempdir, isolation=isolation)["result"] for _ in range(3)}
+    assert len(folders) == (3 if isolation == "fork" else 1)
+
+
+@pytest.mark.parametrize("die", [False, True])
+def test_temporary_files_of_a_call_that_is_stopped_or_lost_go(
+    run: Run, supervised: str, tmp_path: Path, die: bool
+) -> None:
+    note = tmp_path / "note"
+
+    def write() -> None:
+        with tempfile.NamedTemporaryFile(delete=False) as file:
+            file.write(b"0" * 30_000_000)
+        note.write_text(file.name)
+        if die:
+            os._exit(1)
+        time.sleep(1000)
+
+    report = run(write, isolation=supervised, limits={"disk": 10_000_000})
+    assert report["ending"] == ("died" if die else "stopped")
+    assert not Path(note.read_text()).exists()
 
 
 def test_in_a_sandbox_of_the_engine_the_working_folder_counts(

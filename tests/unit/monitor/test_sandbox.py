@@ -51,30 +51,79 @@ def test_a_folder_that_is_gone_holds_nothing(tmp_path: Path) -> None:
     assert sandbox.used(str(tmp_path / "gone")) == 0
 
 
-def test_a_sandbox_is_empty_when_it_was_cleared() -> None:
+def folder_of(sandbox: Sandbox) -> Path:
+    assert sandbox.path is not None
+    return Path(sandbox.path)
+
+
+def test_files_that_do_not_stay_are_removed_and_the_folder_is_used_again(tmp_path: Path) -> None:
     made = Sandbox()
-    assert made.path is not None
-    path = Path(made.path)
+    path = folder_of(made)
     (path / "folder" / "deep").mkdir(parents=True)
     (path / "file").touch()
     (path / "link").symlink_to(path)
-    made.clear()
+    made.settle(stays=False)
     assert list(path.iterdir()) == []
+    assert folder_of(made) == path
     made.remove()
     made.unlock()
-    assert not path.exists()
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_what_the_dead_have_left_is_swept_up() -> None:
+def test_files_that_stay_do_so_and_the_next_call_has_another_folder(tmp_path: Path) -> None:
+    made = Sandbox()
+    path = folder_of(made)
+    (path / "file").write_bytes(b"x" * 40 * KB)
+    assert (made.settle(stays=True) or 0) >= 40 * KB
+    following = folder_of(made)
+    assert following != path
+    assert made.settle(stays=True) == 0
+    (following / "file").touch()
+    made.remove()
+    made.unlock()
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path / "file"]
+    assert not following.exists()
+
+
+def test_an_unused_folder_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Sandbox()
+    path = folder_of(made)
+    monkeypatch.setattr(sandbox.os, "mkdir", lambda *_: pytest.fail("a call paid for a folder"))
+    for _ in range(3):
+        assert made.settle(stays=True) == 0
+        assert folder_of(made) == path
+    monkeypatch.undo()
+    made.remove()
+    made.unlock()
+
+
+def test_a_call_that_removes_its_folder_leaves_the_next_one_another() -> None:
+    made = Sandbox()
+    path = folder_of(made)
+    path.rmdir()
+    made.settle(stays=True)
+    assert folder_of(made).is_dir()
+    made.remove()
+    made.unlock()
+    assert not path.parent.exists()
+
+
+def test_of_the_dead_only_what_their_tasks_left_for_others_stays() -> None:
     dead, living = Sandbox(), Sandbox()
+    left = folder_of(dead) / "result"
+    left.touch()
+    dead.settle(stays=True)
+    (folder_of(dead) / "unfinished").touch()
     dead.unlock()
-    third = Sandbox()
-    assert dead.path is not None
-    assert living.path is not None
-    assert not Path(dead.path).exists()
-    assert Path(living.path).exists()
+    for _ in range(2):
+        third = Sandbox()
+        assert not folder_of(dead).exists()
+        assert left.exists()
+        assert folder_of(living).exists()
+        third.remove()
+        third.unlock()
+    living.remove()
     living.unlock()
-    third.unlock()
 
 
 def test_without_a_folder_there_is_no_sandbox(

@@ -220,7 +220,18 @@ def test_processes_that_a_call_leaves_are_ended(run: Run, supervised: str) -> No
 
     report = run(start, isolation=supervised)
     assert not probe.is_alive(report["result"])
-    assert run(pid, isolation=supervised)["ending"] == "returned"
+    assert report["ended_processes"] is True
+    following = run(pid, isolation=supervised)
+    assert following["ending"] == "returned"
+    assert "ended_processes" not in following
+
+
+def test_a_child_that_has_ended_is_not_told_of(run: Run, supervised: str) -> None:
+    def start() -> None:
+        child = subprocess.Popen(["true"])
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # nobody has asked for its status
+
+    assert "ended_processes" not in run(start, isolation=supervised)
 
 
 def test_a_child_that_escapes_its_session_and_its_parent_is_ended(
