@@ -3,22 +3,22 @@
 However many wait, an event must cost the same. So tasks that are alike stand in one
 line, and only the first few of each line are looked at: when those find no room, the
 ones behind them, which ask for about as much, would find none either. In which order
-they are looked at says an `Order`.
+they are looked at says an `Order`; within a line the highest priority stands first.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import insort
-from collections import deque
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
+from heapq import heappop, heappush
+from typing import NamedTuple, Protocol
 
 from parsl_sizer.model import Amounts, Kind, TaskInfo
 
 from .ledger import Demand, demand
-from .orders import FIRST_COME, Order, Progress
+from .orders import FIRST_COME, Order, Progress, Turn
 
 
 @dataclass(slots=True, eq=False)
@@ -93,6 +93,17 @@ class Queue(Protocol):
         ...
 
 
+_Placed = tuple[float, int, Waiting]
+"""A task in its line: by priority, the highest first, and then as they came."""
+
+
+class _Line(NamedTuple):
+    """Tasks that are alike: those that are seen, sorted, and the others in a heap."""
+
+    seen: list[_Placed]
+    behind: list[_Placed]
+
+
 class Lines:
     """Waiting tasks in any order, of those with the highest priority.
 
@@ -114,10 +125,9 @@ class Lines:
         self._depth = depth
         self._progress = Progress()
         self._arrivals = 0
-        self._waiting = 0
+        self._waiting = self._added = 0
         self._seen: list[Waiting] = []
-        self._count: dict[Hashable, int] = {}
-        self._behind: dict[Hashable, deque[Waiting]] = {}
+        self._lines: dict[Hashable, _Line] = {}
 
     def __len__(self) -> int:
         return self._waiting
@@ -129,13 +139,21 @@ class Lines:
             waiting.arrival = self._arrivals
         if self._order.tells_apart is not None:
             waiting.line = waiting.line, self._order.tells_apart(waiting)
-        count = self._count.get(waiting.line, 0)
-        if count < self._depth:
-            self._count[waiting.line] = count + 1
-            self._show(waiting)
-            return True
-        self._behind.setdefault(waiting.line, deque()).append(waiting)
-        return False
+        line = self._lines.get(waiting.line)
+        if line is None:
+            line = self._lines[waiting.line] = _Line([], [])
+        self._added += 1
+        placed = -waiting.task.priority, self._added, waiting
+        if len(line.seen) == self._depth:
+            last = line.seen[-1]
+            if placed > last:
+                heappush(line.behind, placed)
+                return False
+            line.seen.pop()
+            self._seen.remove(last[2])
+            heappush(line.behind, last)
+        self._show(line, placed)
+        return True
 
     def look(self, position: int) -> Waiting | None:
         return self._seen[position] if position < len(self._seen) else None
@@ -143,22 +161,17 @@ class Lines:
     def take(self, position: int) -> Waiting:
         self._waiting -= 1
         waiting = self._seen.pop(position)
-        line = waiting.line
-        behind = self._behind.get(line)
-        if behind:
-            self._show(behind.popleft())
-        elif self._count[line] > 1:
-            self._count[line] -= 1
-        else:
-            del self._count[line]
-        if behind is not None and not behind:
-            del self._behind[line]
+        line = self._lines[waiting.line]
+        line.seen[:] = [placed for placed in line.seen if placed[2] is not waiting]
+        if line.behind:
+            self._show(line, heappop(line.behind))
+        elif not line.seen:
+            del self._lines[waiting.line]
         return waiting
 
     def lines(self) -> Iterator[tuple[Waiting, int]]:
-        first = {waiting.line: waiting for waiting in reversed(self._seen)}
-        for line, waiting in first.items():
-            yield waiting, self._count[line] + len(self._behind.get(line, ()))
+        for line in self._lines.values():
+            yield line.seen[0][2], len(line.seen) + len(line.behind)
 
     def finished(self, category: str, wall_s: float) -> None:
         if self._order.follows:
@@ -168,8 +181,9 @@ class Lines:
         if self._order.follows:
             self._seen.sort(key=self._turn)
 
-    def _show(self, waiting: Waiting) -> None:
-        insort(self._seen, waiting, key=self._turn)
+    def _show(self, line: _Line, placed: _Placed) -> None:
+        insort(line.seen, placed)
+        insort(self._seen, placed[2], key=self._turn)
 
-    def _turn(self, waiting: Waiting) -> tuple[float, ...]:
+    def _turn(self, waiting: Waiting) -> Turn:
         return -waiting.task.priority, *self._order.turn(waiting, self._progress), waiting.arrival

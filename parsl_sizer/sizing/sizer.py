@@ -589,11 +589,11 @@ def _why_fixed(requested: Amounts, amounts: Amounts) -> str:
     return f"fixed by the user at {' and '.join(beyond)}, which no node has"
 
 
-def _line(task: TaskInfo, failures: int) -> tuple[str, int, int, int, float]:
+def _line(task: TaskInfo, failures: int) -> tuple[str, int, int, int]:
     """Who waits in one line: tasks that are going to ask for about as much."""
     size = _magnitude(task.features.get("input_size", 0.0))
     requested = _magnitude(task.requested.get(Kind.MEMORY, 0.0))
-    return task.category, failures, size, requested, task.priority
+    return task.category, failures, size, requested
 
 
 def _magnitude(amount: float) -> int:

@@ -10,8 +10,8 @@ from parsl_sizer.model import Kind, TaskInfo
 from parsl_sizer.placement import Lines, Waiting, demand
 
 
-def waiting(task_id: int, line: str = "align") -> Waiting:
-    return Waiting(TaskInfo(task_id, line), line)
+def waiting(task_id: int, line: str = "align", priority: float = 0.0) -> Waiting:
+    return Waiting(TaskInfo(task_id, line, priority=priority), line)
 
 
 def seen(queue: Lines) -> list[int | str]:
@@ -65,33 +65,58 @@ def test_asking_for_amounts_sets_what_the_ledger_is_asked_for() -> None:
     assert task.why == "one core each"
 
 
+def test_however_many_priorities_there_are_the_same_few_are_seen_and_one_stands_for_all() -> None:
+    queue = Lines(depth=2)
+    for number in range(1000):
+        queue.add(waiting(number, priority=number))
+    assert seen(queue) == [999, 998]
+    [(first, count)] = queue.lines()
+    assert (first.task.task_id, count) == (999, 1000)
+    assert queue.take(0).task.task_id == 999
+    assert seen(queue) == [998, 997]
+
+
+def test_a_higher_priority_is_seen_at_once_and_hides_what_stood_first() -> None:
+    queue = Lines(depth=1)
+    queue.add(waiting(0))
+    assert queue.add(waiting(1, priority=1.0))
+    assert not queue.add(waiting(2, priority=0.5))
+    assert [int(queue.take(0).task.task_id) for _ in range(3)] == [1, 2, 0]
+
+
 def test_a_queue_that_shows_nobody_is_refused() -> None:
     with pytest.raises(ValueError, match="depth must be 1 or more, not 0"):
         Lines(depth=0)
 
 
 @given(
-    steps=st.lists(st.one_of(st.sampled_from("abc"), st.integers(0, 5)), max_size=60),
+    steps=st.lists(
+        st.one_of(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), st.integers(0, 5)),
+        max_size=60,
+    ),
     depth=st.integers(1, 3),
 )
-def test_nobody_is_lost_seen_twice_or_overtaken_in_line(steps: list[str | int], depth: int) -> None:
+def test_nobody_is_lost_seen_twice_or_overtaken_in_line(
+    steps: list[tuple[str, int] | int], depth: int
+) -> None:
     queue = Lines(depth=depth)
-    model: list[tuple[int, str]] = []
+    model: list[tuple[int, int, str]] = []  # priority, the highest first; arrival; line
     for number, step in enumerate(steps):
-        if isinstance(step, str):
-            queue.add(waiting(number, step))
-            model.append((number, step))
+        if isinstance(step, tuple):
+            line, priority = step
+            queue.add(waiting(number, line, priority))
+            model = sorted([*model, (-priority, number, line)])
         elif (head := queue.look(step)) is not None:
             assert queue.take(step) is head
-            model.remove((int(head.task.task_id), str(head.line)))
-        shown = [
-            number
-            for number, line in model
-            if [n for n, other in model if other == line].index(number) < depth
-        ]
-        assert set(shown) <= set(seen(queue))
-        assert seen(queue) == sorted(seen(queue))
+            model = [entry for entry in model if entry[1] != head.task.task_id]
+        lines = {line: [n for _, n, other in model if other == line] for _, _, line in model}
+        shown = {number for line in lines.values() for number in line[:depth]}
+        assert seen(queue) == [number for _, number, _ in model if number in shown]
+        assert {head.task.category: count for head, count in queue.lines()} == {
+            line: len(numbers) for line, numbers in lines.items()
+        }
         assert len(queue) == len(model)
     while queue.look(0) is not None:
-        model.remove((int(queue.look(0).task.task_id), str(queue.take(0).line)))
+        taken = queue.take(0).task.task_id
+        model = [entry for entry in model if entry[1] != taken]
     assert model == []

@@ -474,6 +474,23 @@ class TestRoom:
         assert list(driver.running) == [1]
         assert len(sized) < 10
 
+    def test_however_many_priorities_there_are_few_are_sized_and_asked_about(self) -> None:
+        sized: list[int | str] = []
+
+        def whole(task: TaskInfo) -> Amounts:
+            sized.append(task.task_id)
+            return {MEMORY: 16 * GB}
+
+        driver = Driver(whole, NODE, queue=Lines(depth=2))
+        driver.submit("first")
+        for number in range(1000):
+            driver.post(Submitted(TaskInfo(number, "align", priority=-number)))
+        assert driver.sizer.demand() == 1001
+        driver.end("first")
+        driver.post(Joined(Node("large", Resources(memory=64 * GB))))
+        assert len(list(driver.sizer.needs())) == 1 + len(driver.running)
+        assert len(sized) < 20
+
     def test_a_waiting_task_is_sized_by_the_larger_node_that_joins(self) -> None:
         driver = Driver(lambda task: {MEMORY: 64 * GB}, NODE)
         driver.submit("t", "u")
