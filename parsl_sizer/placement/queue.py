@@ -12,8 +12,8 @@ import math
 from bisect import insort
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from heapq import heappop, heappush
-from typing import NamedTuple, Protocol
+from heapq import heapify, heappop, heappush
+from typing import Protocol
 
 from parsl_sizer.model import Amounts, Kind, TaskInfo
 
@@ -80,6 +80,10 @@ class Queue(Protocol):
         """Remove and return who is at this position of those seen."""
         ...
 
+    def remove(self, waiting: Waiting) -> None:
+        """Forget a task that waits, seen or not."""
+        ...
+
     def lines(self) -> Iterator[tuple[Waiting, int]]:
         """One task of each line, and how many wait in it."""
         ...
@@ -97,11 +101,40 @@ _Placed = tuple[float, int, Waiting]
 """A task in its line: by priority, the highest first, and then as they came."""
 
 
-class _Line(NamedTuple):
-    """Tasks that are alike: those that are seen, sorted, and the others in a heap."""
+class _Line:
+    """Tasks that are alike: those that are seen, sorted, and the others in a heap.
 
-    seen: list[_Placed]
-    behind: list[_Placed]
+    A task that is removed from the heap stays there until it is first, or until most are gone.
+    """
+
+    __slots__ = ("behind", "gone", "seen")
+
+    def __init__(self) -> None:
+        self.seen: list[_Placed] = []
+        self.behind: list[_Placed] = []
+        self.gone: set[Waiting] = set()
+
+    def __len__(self) -> int:
+        return len(self.seen) + len(self.behind) - len(self.gone)
+
+    def next(self) -> _Placed:
+        """Remove and return the first of the heap."""
+        placed = heappop(self.behind)
+        self._tidy()
+        return placed
+
+    def forget(self, waiting: Waiting) -> None:
+        """Let a task of the heap be gone."""
+        self.gone.add(waiting)
+        if 2 * len(self.gone) > len(self.behind):
+            self.behind = [placed for placed in self.behind if placed[2] not in self.gone]
+            heapify(self.behind)
+            self.gone.clear()
+        self._tidy()
+
+    def _tidy(self) -> None:
+        while self.gone and self.behind[0][2] in self.gone:
+            self.gone.remove(heappop(self.behind)[2])
 
 
 class Lines:
@@ -141,7 +174,7 @@ class Lines:
             waiting.line = waiting.line, self._order.tells_apart(waiting)
         line = self._lines.get(waiting.line)
         if line is None:
-            line = self._lines[waiting.line] = _Line([], [])
+            line = self._lines[waiting.line] = _Line()
         self._added += 1
         placed = -waiting.task.priority, self._added, waiting
         if len(line.seen) == self._depth:
@@ -159,19 +192,22 @@ class Lines:
         return self._seen[position] if position < len(self._seen) else None
 
     def take(self, position: int) -> Waiting:
-        self._waiting -= 1
         waiting = self._seen.pop(position)
-        line = self._lines[waiting.line]
-        line.seen[:] = [placed for placed in line.seen if placed[2] is not waiting]
-        if line.behind:
-            self._show(line, heappop(line.behind))
-        elif not line.seen:
-            del self._lines[waiting.line]
+        self._leave(waiting)
         return waiting
+
+    def remove(self, waiting: Waiting) -> None:
+        line = self._lines[waiting.line]
+        if any(seen is waiting for _, _, seen in line.seen):
+            self._seen.remove(waiting)
+            self._leave(waiting)
+        else:
+            self._waiting -= 1
+            line.forget(waiting)
 
     def lines(self) -> Iterator[tuple[Waiting, int]]:
         for line in self._lines.values():
-            yield line.seen[0][2], len(line.seen) + len(line.behind)
+            yield line.seen[0][2], len(line)
 
     def finished(self, category: str, wall_s: float) -> None:
         if self._order.follows:
@@ -180,6 +216,16 @@ class Lines:
     def arrange(self) -> None:
         if self._order.follows:
             self._seen.sort(key=self._turn)
+
+    def _leave(self, waiting: Waiting) -> None:
+        """Let the next one of its line be seen instead of this."""
+        self._waiting -= 1
+        line = self._lines[waiting.line]
+        line.seen = [placed for placed in line.seen if placed[2] is not waiting]
+        if line.behind:
+            self._show(line, line.next())
+        elif not line.seen:
+            del self._lines[waiting.line]
 
     def _show(self, line: _Line, placed: _Placed) -> None:
         insort(line.seen, placed)

@@ -82,17 +82,16 @@ SHORTEST_S = 0.002
 class _Job:
     """A task that is not settled: it waits, or `running` is its attempt.
 
-    `failures` is what its strategy is shown: the exhausted attempts, and a lost one
-    that is taken for exhausted.
+    `waiting` is how it waits, or has waited for this attempt. `failures` is what its strategy
+    is shown: the exhausted attempts, and a lost one that is taken for exhausted.
     """
 
     task: TaskInfo
+    waiting: Waiting
     running: Attempt | None = None
     outcomes: tuple[Outcome, ...] = ()
     failures: tuple[Outcome, ...] = ()
     losses: int = 0
-    arrival: int = 0
-    """Its place in the queue's order."""
     unlimited: bool = False
     """Its next attempt has all of a node and no limit: nothing else is left to try."""
     is_canary: bool = False
@@ -235,11 +234,12 @@ class Sizer:
     def _submit(self, task: TaskInfo) -> bool:
         if task.task_id in self._jobs:
             return False
-        self._jobs[task.task_id] = _Job(task)
+        waiting = Waiting(task, _line(task, 0))
+        self._jobs[task.task_id] = _Job(task, waiting)
         gate = self._gate
         if gate is not None and gate.is_new(task.category) and self._categories.recalls(task):
             gate.open(task.category)
-        return self._queue.add(Waiting(task, _line(task, 0)))
+        return self._queue.add(waiting)
 
     def _start(self, attempt: Attempt, node: str) -> bool:
         growths = self._ledger.growths
@@ -282,8 +282,10 @@ class Sizer:
             return False
         if job.running is not None:
             self._ledger.release(task_id)
+        elif not job.is_asked_about:
+            self._queue.remove(job.waiting)
         self._leave_gate(job, finished=False)
-        return True  # one that waits is passed over when it is its turn
+        return True
 
     def _go_on(
         self, job: _Job, again: Proposal | None, ending: Ending, actions: list[Action]
@@ -296,7 +298,7 @@ class Sizer:
             self._leave_gate(job, finished=False)
         failures = len(job.failures)
         waiting = Waiting(job.task, _line(job.task, failures), failures=failures)
-        waiting.arrival = job.arrival
+        waiting.arrival, job.waiting = job.waiting.arrival, waiting
         waiting.ask(again.amounts, again.why)
         self._queue.add(waiting)
 
@@ -427,9 +429,6 @@ class Sizer:
             position, window = 0, self._window
             while position < window and (waiting := queue.look(position)) is not None:
                 task = waiting.task
-                if task.task_id not in self._jobs:  # it was withdrawn
-                    queue.take(position)
-                    continue
                 if gate is not None and self._is_held(waiting, gate, now):
                     position, window = position + 1, window + 1
                     continue
@@ -469,7 +468,6 @@ class Sizer:
     def _launch(self, waiting: Waiting, node: str, now: float) -> Launch:
         task, amounts = waiting.task, waiting.amounts
         job = self._jobs[task.task_id]
-        job.arrival = waiting.arrival
         self._ledger.claim(task.task_id, node, waiting.demand)
         self._launches += 1
         enforced = not job.unlimited and OptOut.NEVER_KILL not in task.opt_outs

@@ -46,6 +46,7 @@ from parsl_sizer.sizing import (
     Started,
     Submitted,
     Tick,
+    Withdrawn,
 )
 from parsl_sizer.sizing.categories import MAX_ATTEMPTS
 from parsl_sizer.strategies import Proposal
@@ -142,6 +143,7 @@ class SizerMachine(RuleBasedStateMachine):
         self.too_small: dict[int, dict[Kind, float]] = {}
         self.submitted: list[TaskInfo] = []
         self.settled: Counter[int] = Counter()
+        self.withdrawn: set[int] = set()
         for name, capacity in zip(NAMES, capacities, strict=False):
             self.join(name, capacity)
 
@@ -153,6 +155,7 @@ class SizerMachine(RuleBasedStateMachine):
             assert task_id not in self.running
             assert task_id not in self.asked
             assert not self.settled[task_id]
+            assert task_id not in self.withdrawn
             if isinstance(action, Launch):
                 self.check_launch(task_id, action.attempt)
             elif isinstance(action, Consult):
@@ -298,15 +301,35 @@ class SizerMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def submit_again(self, data: st.DataObject) -> None:
         task = data.draw(st.sampled_from(self.submitted))
-        if not self.settled[int(task.task_id)]:
+        if self.is_unsettled(task):
             self.post(Submitted(task))
+
+    def is_unsettled(self, task: TaskInfo) -> bool:
+        return not self.settled[int(task.task_id)] and task.task_id not in self.withdrawn
+
+    @precondition(lambda self: any(map(self.is_unsettled, self.submitted)))
+    @rule(data=st.data())
+    def withdraw(self, data: st.DataObject) -> None:
+        unsettled = [int(task.task_id) for task in self.submitted if self.is_unsettled(task)]
+        task_id = data.draw(st.sampled_from(unsettled))
+        self.withdrawn.add(task_id)
+        self.running.pop(task_id, None)
+        self.asked.discard(task_id)
+        self.post(Withdrawn(task_id))
+        assert self.sizer.handle(Withdrawn(task_id), 0.0) == []
 
     @rule()
     def tick(self) -> None:
         self.post(Tick())
 
     def waiting(self) -> int:
-        return len(self.submitted) - len(self.running) - len(self.asked) - self.settled.total()
+        over = self.settled.total() + len(self.withdrawn)
+        return len(self.submitted) - len(self.running) - len(self.asked) - over
+
+    @invariant()
+    def who_is_not_over_and_nobody_else_is_a_need(self) -> None:
+        needs = sum(need.times for need in self.sizer.needs())
+        assert needs == len(self.running) + self.waiting()
 
     @invariant()
     def nobody_waits_beside_idle_nodes(self) -> None:
@@ -321,7 +344,8 @@ class SizerMachine(RuleBasedStateMachine):
                 self.say(task_id, is_split=False)
             for task_id in list(self.running):
                 self.end(task_id, Ending.DONE, frozenset(), Usage())
-        assert self.settled == Counter(int(task.task_id) for task in self.submitted)
+        every = Counter(int(task.task_id) for task in self.submitted)
+        assert self.settled + Counter(self.withdrawn) == every
 
 
 TestSizerMachine = SizerMachine.TestCase

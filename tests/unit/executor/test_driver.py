@@ -441,6 +441,20 @@ def test_the_demand_is_told_in_nodes(bench: Bench) -> None:
     assert len(bench.driver) == 5
 
 
+def test_what_was_cancelled_is_no_demand_while_no_node_is_there(bench: Bench) -> None:
+    future = bench.submit()
+    bench.launched(1).set_result("the result")
+    assert future.result(LIMIT_S) == "the result"
+    bench.engine.here.clear()
+    until(lambda: not bench.driver.room())
+    tickets = [Ticket() for _ in range(5)]
+    for ticket in tickets:
+        bench.submit(ticket=ticket)
+    until(lambda: bench.driver.demand() == 5)
+    assert all(ticket.cancel() for ticket in tickets[1:])
+    until(lambda: bench.driver.demand() == 1)
+
+
 def test_a_probe_that_fails_does_not_end_the_loop(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

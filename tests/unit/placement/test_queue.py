@@ -84,6 +84,22 @@ def test_a_higher_priority_is_seen_at_once_and_hides_what_stood_first() -> None:
     assert [int(queue.take(0).task.task_id) for _ in range(3)] == [1, 2, 0]
 
 
+def test_who_is_removed_is_neither_seen_nor_counted_nor_kept() -> None:
+    queue = Lines(depth=1)
+    tasks = [waiting(number) for number in range(1000)]
+    for task in tasks:
+        queue.add(task)
+    for task in tasks[:400] + tasks[500:]:
+        queue.remove(task)
+    assert seen(queue) == [400]
+    assert len(queue) == 100
+    assert [(head.task.task_id, count) for head, count in queue.lines()] == [(400, 100)]
+    assert len(queue._lines["align"].behind) < 200
+    for task in tasks[400:500]:
+        queue.remove(task)
+    assert (seen(queue), len(queue), list(queue.lines())) == ([], 0, [])
+
+
 def test_a_queue_that_shows_nobody_is_refused() -> None:
     with pytest.raises(ValueError, match="depth must be 1 or more, not 0"):
         Lines(depth=0)
@@ -91,21 +107,31 @@ def test_a_queue_that_shows_nobody_is_refused() -> None:
 
 @given(
     steps=st.lists(
-        st.one_of(st.tuples(st.sampled_from("abc"), st.integers(0, 3)), st.integers(0, 5)),
+        st.one_of(
+            st.tuples(st.sampled_from("abc"), st.integers(0, 3)),  # a task comes
+            st.integers(0, 5),  # the one that is seen here goes
+            st.floats(0, 1, exclude_max=True),  # one of all goes
+        ),
         max_size=60,
     ),
     depth=st.integers(1, 3),
 )
 def test_nobody_is_lost_seen_twice_or_overtaken_in_line(
-    steps: list[tuple[str, int] | int], depth: int
+    steps: list[tuple[str, int] | int | float], depth: int
 ) -> None:
     queue = Lines(depth=depth)
+    tasks: dict[int, Waiting] = {}
     model: list[tuple[int, int, str]] = []  # priority, the highest first; arrival; line
     for number, step in enumerate(steps):
         if isinstance(step, tuple):
             line, priority = step
-            queue.add(waiting(number, line, priority))
+            tasks[number] = waiting(number, line, priority)
+            queue.add(tasks[number])
             model = sorted([*model, (-priority, number, line)])
+        elif isinstance(step, float):
+            if model:
+                _, gone, _ = model.pop(int(step * len(model)))
+                queue.remove(tasks[gone])
         elif (head := queue.look(step)) is not None:
             assert queue.take(step) is head
             model = [entry for entry in model if entry[1] != head.task.task_id]

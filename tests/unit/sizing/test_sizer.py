@@ -186,6 +186,22 @@ class TestEndings:
         assert list(driver.running) == ["next"]
         assert len(driver.sizer) == 1
 
+    def test_a_task_that_nobody_wants_needs_no_node_while_none_is_there(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 16 * GB}, NODE)
+        driver.submit("runs", "lost", "u")
+        driver.post(Left("n0"))
+        driver.end("runs", Ending.LOST)
+        driver.submit(*range(100))
+        assert driver.sizer.demand() == 103
+        for task in ("lost", "runs", *range(1, 100)):
+            driver.post(Withdrawn(task))
+        assert driver.sizer.demand() == 2
+        driver.post(Joined(Node("n1", NODE)))
+        driver.end("u")
+        driver.end(0)
+        assert driver.endings == {"u": Ending.DONE, 0: Ending.DONE}
+        assert len(driver.sizer) == driver.sizer.demand() == 0
+
     def test_an_exhausted_task_gets_more_of_what_ran_out_and_of_nothing_else(self) -> None:
         driver = Driver(lambda task: {CORES: 1.0, MEMORY: GB}, NODE)
         driver.submit("t")
