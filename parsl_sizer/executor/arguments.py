@@ -168,10 +168,7 @@ def categories(
     kinds: tuple[Kind, ...],
     objective: str,
     warn: Callable[[str], None],
-    before: Callable[[TaskInfo], Sequence[Outcome]] | None = None,
 ) -> Categories:
     """The strategies that a live run asks and teaches: in whole cores, and not too little."""
     named = family(strategy, Setting(kinds, objective))
-    return Categories(
-        lambda category: RoundedUp(named(category), LEAST), kinds=kinds, before=before, warn=warn
-    )
+    return Categories(lambda category: RoundedUp(named(category), LEAST), kinds=kinds, warn=warn)

@@ -41,6 +41,8 @@ from parsl_sizer.sizing import (
     Joined,
     Launch,
     Left,
+    Load,
+    Loaded,
     Settle,
     Sizer,
     Submitted,
@@ -51,6 +53,7 @@ from parsl_sizer.sizing import (
 from . import ending
 from .calls import Call
 from .carried import Ticket
+from .history import nothing_known
 from .loop import Loop
 from .recognisers import PLAIN, Recogniser
 from .splitting import Original
@@ -117,6 +120,7 @@ class Driver:
         *,
         observe: Callable[[Settle], None] = lambda settle: None,
         record: Callable[[Outcome], None] | None = None,
+        load: Callable[[TaskInfo], Future[Sequence[Outcome]]] = nothing_known,
         consult: Callable[[Job, Consult, Answered], None] | None = None,
         look: Callable[[], None] | None = None,
         warn: Callable[[str], None] = lambda text: None,
@@ -128,9 +132,9 @@ class Driver:
         self._engine = engine
         self._observe = observe
         self._record = record
+        self._load = load
         self._loop = Loop(self._tend, self._loop_ended)
         self._jobs: dict[int | str, Job] = {}
-        self._known: set[str] = set()  # the categories that were sized before
         self._nodes: dict[str, Node] = {}
         self._epoch = time.time() - time.monotonic()
         self._watcher = threading.Thread(target=self._watch, name="parsl_sizer-nodes", daemon=True)
@@ -168,8 +172,7 @@ class Driver:
 
     def submit(self, job: Job) -> None:
         """Let a job be run; its future is resolved sooner or later."""
-        is_known = job.task.category in self._known  # else its past is asked for, which may take
-        self._loop.offer(partial(self._submit, job), anywhere=is_known)
+        self._loop.offer(partial(self._submit, job))
 
     def errand(self, submit: Callable[[], Future[Any]]) -> Future[Any]:
         """Submit something that is no job, in the loop, as the inner executor takes one at a time.
@@ -195,12 +198,13 @@ class Driver:
         """How many tasks are not over."""
         return len(self._jobs)
 
-    def share(self, task: TaskInfo) -> float | None:
-        """How much of a node a task like this would take; None if that is not known."""
+    def share(self, task: TaskInfo, past: Sequence[Outcome]) -> float | None:
+        """How much of a node a task like this, with this past, would take; None if not known."""
         found: list[float | None] = []
 
         def ask() -> None:
             try:
+                self._handle(Loaded(task.category, past))
                 found.append(self._sizer.share(task, self._engine.slots))
             except Exception:
                 logger.exception("A task of %r could not be sized", task.category)
@@ -289,6 +293,8 @@ class Driver:
                 self._launch(action.attempt)
             elif isinstance(action, Settle):
                 self._settle(action)
+            elif isinstance(action, Load):
+                self._look_up(action.task)
             else:
                 self._ask(action)
 
@@ -328,7 +334,6 @@ class Driver:
             self._loop.put(partial(self._handle, Withdrawn(attempt.task.task_id)))
             return
         job.running, job.declined = attempt, 0
-        self._known.add(attempt.task.category)
         self.running += 1
         self.held += attempt.allocation.get(Kind.MEMORY, 0.0)
         self.retries += attempt.number > 1
@@ -413,6 +418,22 @@ class Driver:
             self._over(job, None, error)
         else:
             self._over(job, answer.value, answer.error)
+
+    def _look_up(self, task: TaskInfo) -> None:
+        """Have the past of its category loaded elsewhere; whatever comes of that is an answer."""
+        try:
+            past = self._load(task)
+        except Exception as error:
+            past = Future()
+            past.set_exception(error)
+        past.add_done_callback(lambda done: self._loop.put(partial(self._loaded, task, done)))
+
+    def _loaded(self, task: TaskInfo, past: Future[Sequence[Outcome]]) -> None:
+        error = CancelledError() if past.cancelled() else past.exception()
+        if error is not None:
+            category = task.category[:80]
+            logger.warning("Of %r nothing is known of earlier runs: %r", category, error)
+        self._handle(Loaded(task.category, () if error else past.result()))
 
     def _ask(self, consult: Consult) -> None:
         """Let the user say whether a task that ran out is to be split."""

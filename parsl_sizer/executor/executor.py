@@ -26,7 +26,7 @@ from parsl_sizer.archive.open import location
 from parsl_sizer.engines import Engine
 from parsl_sizer.engines.catalog import engine_for
 from parsl_sizer.engines.several import Several, group_of
-from parsl_sizer.model import OptOut, Outcome, SizerError, TaskInfo, printable
+from parsl_sizer.model import OptOut, SizerError, TaskInfo, printable
 from parsl_sizer.placement import Lines
 from parsl_sizer.placement import order as order_named
 from parsl_sizer.sizing import Consult, Settle, Sizer
@@ -41,7 +41,7 @@ from .file_sizes import FileSizes
 from .foreign import passed_on
 from .graph import TaskGraph, calling_record
 from .hints import BadHint, read
-from .history import History
+from .history import History, nothing_known
 from .labelling import Labelling
 from .naming import user_function
 from .recognisers import PLAIN, Recognisers
@@ -192,15 +192,17 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             self._labelling = Labelling(policy, self._engine)
         first = order_named(order if policy is None else policy.order or order)
         self._graph = TaskGraph() if first.needs_graph else None
+        is_sized = bool(sized) and not observe
         self._sizer = Sizer(
-            arguments.unsized()
-            if observe or not sized
-            else arguments.categories(strategy, sized, objective, self._warn, self._before),
+            arguments.categories(strategy, sized, objective, self._warn)
+            if is_sized
+            else arguments.unsized(),
             queue=Lines(first),
             policy=policy,
             gate=arguments.gate(canaries),
             lost_retries=lost_retries,
             let_run=on_exhausted == "let_run",
+            loads=is_sized,
             consults=self._may_split,
             warn=self._warn,
         )
@@ -241,6 +243,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
             self._engine,
             observe=self._note,
             record=self._history.record if self._history else None,
+            load=self._history.load if self._history else nothing_known,
             consult=self._ask if self._may_split else None,
             look=None if labelling is None else labelling.look,
             warn=self._warn,
@@ -253,7 +256,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
                 self._driver,
                 self._policy,
                 where=location(self.archive) if self._history else None,
-                before=self._before,
+                before=self._history.before if self._history else lambda task: (),
                 warn=self._warn,
             )
             self._scaling.start()
@@ -507,12 +510,6 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
 
         hook = self.on_exhausted if callable(self.on_exhausted) else job.recogniser.split
         splitter.ask(hook, exhaustion, original, answered)
-
-    def _before(self, task: TaskInfo) -> Sequence[Outcome]:
-        before = self._history.before(task) if self._history else ()
-        if self._labelling is not None:
-            self._labelling.teach(before)
-        return before
 
     def _note(self, settle: Settle) -> None:
         if self._scaling is not None:

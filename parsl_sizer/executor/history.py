@@ -13,7 +13,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import replace
 from pathlib import Path
@@ -54,6 +54,7 @@ class History:
         self._warn = warn
         self._archive: Archive | None = None
         self._is_readable = True
+        self._reader = ThreadPoolExecutor(1, "parsl_sizer-history")
         self._node = node
         self._has_recorded = False
         self._recorder = Recorder(where, this_run(labels or {}), warn=warn)
@@ -67,9 +68,16 @@ class History:
             self._recorder.run = with_node(self._recorder.run, self._node())
         self._recorder.record(outcome)
 
+    def load(self, task: TaskInfo) -> Future[Sequence[Outcome]]:
+        """Have what the task's category did in earlier runs looked up, in another thread."""
+        try:
+            return self._reader.submit(self._ask, lambda archive: lessons(archive, task))
+        except RuntimeError:  # the run is over, or Python is
+            return nothing_known(task)
+
     def before(self, task: TaskInfo) -> Sequence[Outcome]:
-        """What the task's category did in earlier runs; for one thread at a time."""
-        return self._ask(lambda archive: lessons(archive, task))
+        """Wait for what the task's category did in earlier runs."""
+        return self.load(task).result()
 
     def profiles(self) -> Sequence[NodeProfile]:
         """What was measured of nodes."""
@@ -93,6 +101,7 @@ class History:
     def close(self) -> None:
         """Write what is left."""
         self._is_readable = False
+        self._reader.shutdown()  # it is done with at most one more question, which has its limit
         archive, self._archive = self._archive, None
         if archive is not None:
             with contextlib.suppress(Exception):
@@ -106,6 +115,13 @@ class History:
             except Empty:
                 return ()
         return question(self._archive)
+
+
+def nothing_known(_: TaskInfo) -> Future[Sequence[Outcome]]:
+    """Return the answer where there is no archive."""
+    future: Future[Sequence[Outcome]] = Future()
+    future.set_result(())
+    return future
 
 
 def within(patience_s: float, call: Callable[[], T]) -> T:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from parsl_sizer.engines.several import Several
-from parsl_sizer.model import NodeProfile, Outcome, Resources, TaskInfo
+from parsl_sizer.model import NodeProfile, Resources, TaskInfo
 from parsl_sizer.placement import Policy, node_labels
 from parsl_sizer.placement.labels import Labels
 from parsl_sizer.placement.policy import Tarema
@@ -33,11 +33,6 @@ class Labelling:
         if relabel is not None and labels != self._labels:
             self._labels = labels
             relabel(labels)
-
-    def teach(self, outcomes: Sequence[Outcome]) -> None:
-        """Let the policy know what tasks of earlier runs used."""
-        for outcome in outcomes:
-            self.policy.learn(outcome)
 
     def _preference(self, task: TaskInfo) -> Collection[str]:
         if not isinstance(self.policy, Tarema):

@@ -207,7 +207,7 @@ class LiveScaling:
             if not stage.left and stage.is_whole(now, QUIET_S):
                 stage.has_ended = True
                 self._tell(StageEnded(stage.name))
-            elif running and (mean_s := stage.mean_s or self._mean_s(stage)) is not None:
+            elif running and (mean_s := stage.mean_s or stage.earlier_s) is not None:
                 slots = max(stage.slots, len(running))
                 end = ends_at(now, running, stage.left - len(running), mean_s, slots)
                 self._tell(StageExpected(stage.name, end))
@@ -239,13 +239,15 @@ class LiveScaling:
         provider = self._inner.provider
         per_block, most = int(provider.nodes_per_block), self.blocks.most
         workers = max(1, math.floor(self._inner.workers_per_node))
-        share = self._driver.share(TaskInfo("stage", stage.category))
+        task = TaskInfo("stage", stage.category)
+        past = self._before(task)
+        share = self._driver.share(task, past)
         per_node = workers if not share else min(workers, max(1, math.floor(1 / share + 1e-9)))
         wanted = stage.nodes or math.ceil(stage.tasks * float(provider.parallelism) / per_node)
         nodes = min(max(1, wanted), per_block * most)
         blocks = math.ceil(nodes / per_block)
         stage.slots = nodes * per_node
-        mean_s = self._mean_s(stage)
+        stage.earlier_s = mean_s = _mean_s(past)
         expected_s = None
         if mean_s is not None:
             expected_s = mean_s * math.ceil(stage.tasks / stage.slots)
@@ -258,14 +260,6 @@ class LiveScaling:
         )
         return Stage(stage.name, geometry, blocks, expected_s, self._walltime_s(expected_s))
 
-    def _mean_s(self, stage: Progress) -> float | None:
-        """How long tasks of this category took in earlier runs."""
-        if stage.earlier_s is None:
-            outcomes = self._before(TaskInfo("stage", stage.category))
-            walls = [one.usage.wall_s for one in outcomes if one.usage.wall_s > 0]
-            stage.earlier_s = math.fsum(walls) / len(walls) if walls else math.nan
-        return None if math.isnan(stage.earlier_s) else stage.earlier_s
-
     def _walltime_s(self, expected_s: float | None) -> float | None:
         """How long its blocks may run; None leaves it to the provider, whose limit holds."""
         limit = getattr(self._inner.provider, "walltime", None)
@@ -274,3 +268,9 @@ class LiveScaling:
         hours, minutes, seconds = map(float, str(limit).split(":"))
         allowed = 3600 * hours + 60 * minutes + seconds
         return min(allowed, max(SHORTEST_S, MARGIN * expected_s))
+
+
+def _mean_s(outcomes: Sequence[Outcome]) -> float | None:
+    """How long tasks took on average; None if that is not known."""
+    walls = [one.usage.wall_s for one in outcomes if one.usage.wall_s > 0]
+    return math.fsum(walls) / len(walls) if walls else None

@@ -83,7 +83,7 @@ class Progress:
     slots: int = 1
     """How many of its tasks run at once on the blocks that it needs."""
     earlier_s: float | None = None
-    """How long such tasks took in earlier runs; NaN if nobody knows, None if nobody was asked."""
+    """How long such tasks took in earlier runs; None if that is not known."""
     walls: int = 0
     wall_s: float = 0.0
     is_planned: bool = False

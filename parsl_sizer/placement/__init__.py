@@ -17,7 +17,7 @@ from .labels import TaskLabels, capacities, node_labels
 from .ledger import Demand, Ledger, demand
 from .orders import ORDERS, Order, UnknownOrder, order
 from .policy import POLICIES, Place, Policy, UnknownPolicy, policy
-from .queue import Lines, Queue, Waiting
+from .queue import Lines, Queue, Waiting, alike
 
 __all__ = [
     "ORDERS",
@@ -34,6 +34,7 @@ __all__ = [
     "UnknownOrder",
     "UnknownPolicy",
     "Waiting",
+    "alike",
     "capacities",
     "demand",
     "grouped",

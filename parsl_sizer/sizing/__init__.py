@@ -4,6 +4,8 @@ Drivers report events: a task was `Submitted`, a node `Joined` or `Left` or is `
 attempt `Started` or `Ended` or was `Withdrawn`. The `Sizer` asks `Categories` how large each
 attempt must be, lets it wait in the queue until the ledger finds room, and answers with
 actions: `Launch` an attempt, `Consult` the user about a task that ran out, `Settle` a task.
+What takes I/O is an action, too, and its answer an event: `Load` the past of a category, which
+is here when it is `Loaded`.
 Every `Outcome` goes back to `Categories`, and so to the strategy of its category, before
 the next task is sized.
 """
@@ -19,6 +21,8 @@ from .messages import (
     Joined,
     Launch,
     Left,
+    Load,
+    Loaded,
     Settle,
     Started,
     Submitted,
@@ -38,6 +42,8 @@ __all__ = [
     "Joined",
     "Launch",
     "Left",
+    "Load",
+    "Loaded",
     "Settle",
     "Sizer",
     "Started",

@@ -35,8 +35,7 @@ class Categories:
     `kinds` are those that every proposal must have; where they are not known, what a
     proposal leaves out is not controlled. `lag` holds every lesson back until so many
     further tasks were first sized: what a sequential replay needs to stand for tasks
-    in flight. `before` gives what a category's strategy is taught before its first task.
-    `warn` is called once per category and fault of its strategy.
+    in flight. `warn` is called once per category and fault of its strategy.
     """
 
     def __init__(
@@ -45,7 +44,6 @@ class Categories:
         *,
         kinds: Collection[Kind] | None = None,
         lag: int = 0,
-        before: Callable[[TaskInfo], Iterable[Outcome]] | None = None,
         warn: Callable[[str], None] | None = None,
     ) -> None:
         if lag < 0:
@@ -54,8 +52,6 @@ class Categories:
         self._demanded = frozenset(kinds or ())
         self._kinds = tuple(kinds or USUAL_KINDS)
         self._lag = lag
-        self._before = before
-        self._recalled: dict[str, int] = {}
         self._warn = warn
         self._strategies: dict[str, Strategy] = {}
         # Checked against a dictionary a proposal takes 2 us here, against `Resources` 4 us.
@@ -74,21 +70,23 @@ class Categories:
         # Before the task is sized, not after: its retries know what its first attempt knew.
         if self._held:
             self._release()
-        self._recall(task)
         self._sized += 1
         return self._sound(task, failures, largest)
 
-    def recalls(self, task: TaskInfo) -> bool:
-        """Whether something is known of its category from before this run."""
-        self._recall(task)
-        return self._recalled.get(task.category, 0) > 0
+    def recall(self, category: str, earlier: Iterable[Outcome]) -> Sequence[Outcome]:
+        """Teach what a category did in earlier runs; what was taught, as far as it can be."""
+        sound = [o for o in earlier if is_possible(o.usage) and are_possible(o.attempt.allocation)]
+        try:
+            recall(self._strategy(category), sound)
+        except Exception as error:
+            self._say(category, "recall", f"could not learn all of earlier runs ({error!r:.200})")
+        return sound
 
     def learn(self, outcome: Outcome) -> None:
         """Teach the outcome to its category's strategy, `lag` tasks from now."""
         if self._lag:
             self._held.append((self._sized + self._lag, outcome))
         else:
-            self._recall(outcome.attempt.task)
             self._teach(outcome)
 
     def _release(self) -> None:
@@ -109,25 +107,6 @@ class Categories:
         if strategy is None:
             strategy = self._strategies[category] = self._family(category)
         return strategy
-
-    def _recall(self, task: TaskInfo) -> None:
-        """Teach the strategy of a category that is new what happened in earlier runs."""
-        if self._before is None or task.category in self._recalled:
-            return
-        self._recalled[task.category] = 0
-        try:
-            earlier = list(self._before(task))
-        except Exception as error:
-            self._say(task.category, "before", f"knows nothing of earlier runs ({error!r:.200})")
-            return
-        sound = [o for o in earlier if is_possible(o.usage) and are_possible(o.attempt.allocation)]
-        self._recalled[task.category] = len(sound)
-        try:
-            recall(self._strategy(task.category), sound)
-        except Exception as error:
-            self._say(
-                task.category, "recall", f"could not learn all of earlier runs ({error!r:.200})"
-            )
 
     def _sound(self, task: TaskInfo, failures: Sequence[Outcome], largest: Resources) -> Proposal:
         """The strategy's proposal, with every amount a number between 0 and the largest node."""

@@ -6,6 +6,7 @@ actions out; nothing else passes between them and the decision loop.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parsl_sizer.model import Amounts, Attempt, Ending, Node, Outcome, Resources, TaskInfo
@@ -49,6 +50,14 @@ class Consulted:
 
 
 @dataclass(frozen=True, slots=True)
+class Loaded:
+    """What a category did in earlier runs is here, in the order to learn it; empty if not known."""
+
+    category: str
+    outcomes: Sequence[Outcome]
+
+
+@dataclass(frozen=True, slots=True)
 class Joined:
     """A node is there, or its capacity is known better than before."""
 
@@ -74,7 +83,9 @@ class Tick:
     """Time has passed."""
 
 
-Event = Submitted | Started | Ended | Withdrawn | Consulted | Joined | Left | Expected | Tick
+Event = (
+    Submitted | Started | Ended | Withdrawn | Consulted | Loaded | Joined | Left | Expected | Tick
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +93,16 @@ class Launch:
     """Run this attempt within its allocation, on its node if the engine lets us choose."""
 
     attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Look up what the category of this task, its first, did in earlier runs.
+
+    Tasks of the category wait until the loop is told `Loaded`.
+    """
+
+    task: TaskInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,4 +130,4 @@ class Settle:
     is_split: bool = False
 
 
-Action = Launch | Consult | Settle
+Action = Launch | Load | Consult | Settle

@@ -33,7 +33,7 @@ from parsl_sizer.model import (
     format_amount,
     is_possible,
 )
-from parsl_sizer.placement import Demand, Gate, Ledger, Lines, Policy, Queue, Waiting
+from parsl_sizer.placement import Demand, Gate, Ledger, Lines, Policy, Queue, Waiting, alike
 from parsl_sizer.strategies import Proposal
 
 from .categories import Categories
@@ -48,12 +48,14 @@ from .messages import (
     Joined,
     Launch,
     Left,
+    Loaded,
     Settle,
     Started,
     Submitted,
     Tick,
     Withdrawn,
 )
+from .past import Past
 
 WINDOW = 64
 """So many waiting tasks are looked at after an event unless something else is said."""
@@ -129,8 +131,9 @@ class Sizer:
     few tasks of a category that is not known run before the others. A `policy` chooses among
     the nodes with room; without one a task goes where least is left over. With
     `let_run` a task that no node is large enough for has a last attempt alone on the
-    largest one, without a limit. If it `consults`, the user is asked about every task that
-    ran out. `warn` is called once if a usage record is rejected.
+    largest one, without a limit. If it `loads`, what earlier runs know of a category is asked
+    for before its first task is sized. If it `consults`, the user is asked about every task
+    that ran out. `warn` is called once if a usage record is rejected.
 
     >>> from parsl_sizer.model import Node
     >>> from parsl_sizer.strategies import Setting, catalog
@@ -157,6 +160,7 @@ class Sizer:
         window: int = WINDOW,
         patience: int = 100,
         let_run: bool = False,
+        loads: bool = False,
         consults: bool = False,
         warn: Callable[[str], None] | None = None,
     ) -> None:
@@ -167,6 +171,7 @@ class Sizer:
         self._categories = categories
         self._queue = Lines() if queue is None else queue
         self._gate = gate
+        self._past = Past(categories, self._queue, gate, policy, is_none=not loads)
         self._ledger = Ledger()
         self._policy = policy
         self._find: Callable[[int | str, Demand], str | None]
@@ -205,7 +210,7 @@ class Sizer:
         """Whether something may be launched after this event that could not be before."""
         match event:
             case Submitted(task):
-                changed = self._submit(task)
+                changed = self._submit(task, actions)
             case Started(attempt, name):
                 changed = self._start(attempt, name)
             case Ended(outcome):
@@ -214,6 +219,9 @@ class Sizer:
                 changed = self._withdraw(task_id)
             case Consulted(task_id, is_split):
                 changed = self._consulted(task_id, is_split, actions)
+            case Loaded(category):
+                self._shared.pop(category, None)
+                changed = self._past.teach(event)
             case Joined(node):
                 self._ledger.join(node)
                 if self._policy is not None:
@@ -231,14 +239,12 @@ class Sizer:
                 changed = True
         return changed
 
-    def _submit(self, task: TaskInfo) -> bool:
+    def _submit(self, task: TaskInfo, actions: list[Action]) -> bool:
         if task.task_id in self._jobs:
             return False
-        waiting = Waiting(task, _line(task, 0))
+        waiting = Waiting(task, alike(task, 0))
         self._jobs[task.task_id] = _Job(task, waiting)
-        gate = self._gate
-        if gate is not None and gate.is_new(task.category) and self._categories.recalls(task):
-            gate.open(task.category)
+        actions.extend(self._past.meet(task))
         return self._queue.add(waiting)
 
     def _start(self, attempt: Attempt, node: str) -> bool:
@@ -297,7 +303,7 @@ class Sizer:
         if ending is Ending.LOST:  # it may have to wait behind others of its line
             self._leave_gate(job, finished=False)
         failures = len(job.failures)
-        waiting = Waiting(job.task, _line(job.task, failures), failures=failures)
+        waiting = Waiting(job.task, alike(job.task, failures), failures=failures)
         waiting.arrival, job.waiting = job.waiting.arrival, waiting
         waiting.ask(again.amounts, again.why)
         self._queue.add(waiting)
@@ -530,7 +536,10 @@ class Sizer:
         )
 
     def needs(self) -> Iterator[Need]:
-        """What all unsettled tasks take or are going to ask for; like ones together."""
+        """What all unsettled tasks take or are going to ask for; like ones together.
+
+        As long as the past of a category is not known, nor so what they need, they count as one.
+        """
         for job in self._jobs.values():
             if job.running:
                 yield Need(job.task, job.running.allocation, node=job.running.node)
@@ -538,7 +547,9 @@ class Sizer:
             amounts = waiting.amounts
             if not amounts and (first := self._first(waiting.task)) is not None:
                 amounts = first.amounts
-            yield Need(waiting.task, amounts, count)
+            yield Need(
+                waiting.task, amounts, 1 if self._past.is_loading(waiting.task.category) else count
+            )
 
     def share(self, task: TaskInfo, slots: int = 0) -> float | None:
         """How much of the largest node a task like this would take; None if nobody knows."""
@@ -585,17 +596,6 @@ def _why_fixed(requested: Amounts, amounts: Amounts) -> str:
     if not beyond:
         return "fixed by the user"
     return f"fixed by the user at {' and '.join(beyond)}, which no node has"
-
-
-def _line(task: TaskInfo, failures: int) -> tuple[str, int, int, int]:
-    """Who waits in one line: tasks that are going to ask for about as much."""
-    size = _magnitude(task.features.get("input_size", 0.0))
-    requested = _magnitude(task.requested.get(Kind.MEMORY, 0.0))
-    return task.category, failures, size, requested
-
-
-def _magnitude(amount: float) -> int:
-    return math.frexp(amount)[1] if 0 < amount < math.inf else 0
 
 
 def _ran_out_at(outcomes: Sequence[Outcome]) -> Amounts:

@@ -42,6 +42,8 @@ from parsl_sizer.sizing import (
     Joined,
     Launch,
     Left,
+    Load,
+    Loaded,
     Sizer,
     Started,
     Submitted,
@@ -113,6 +115,7 @@ class SizerMachine(RuleBasedStateMachine):
         consults=st.booleans(),
         window=st.sampled_from([1, 64]),
         canaries=st.integers(0, 2),
+        loads=st.booleans(),
     )
     def begin(
         self,
@@ -123,6 +126,7 @@ class SizerMachine(RuleBasedStateMachine):
         consults: bool,
         window: int,
         canaries: int,
+        loads: bool,
     ) -> None:
         self.lost_retries = lost_retries
         self.sizer = Sizer(
@@ -133,7 +137,11 @@ class SizerMachine(RuleBasedStateMachine):
             lost_retries=lost_retries,
             patience=patience,
             consults=consults,
+            loads=loads,
         )
+        self.loads = loads
+        self.loading: set[str] = set()
+        self.loaded: set[str] = set()
         self.asked: set[int] = set()
         self.nodes: dict[str, Resources] = {}
         self.running: dict[int, Attempt] = {}
@@ -149,6 +157,11 @@ class SizerMachine(RuleBasedStateMachine):
 
     def post(self, event: Event) -> None:
         for action in self.sizer.handle(event, 0.0):
+            if isinstance(action, Load):
+                assert self.loads
+                assert action.task.category not in self.loading | self.loaded
+                self.loading.add(action.task.category)
+                continue
             task_id = int(
                 action.attempt.task.task_id if isinstance(action, Launch) else action.task.task_id
             )
@@ -169,6 +182,7 @@ class SizerMachine(RuleBasedStateMachine):
 
     def check_launch(self, task_id: int, attempt: Attempt) -> None:
         assert attempt.node in self.nodes
+        assert attempt.task.category not in self.loading
         assert attempt.number <= MAX_ATTEMPTS + self.lost_retries
         self.running[task_id], self.where[task_id] = attempt, attempt.node
         assert self.fits(attempt, attempt.node)
@@ -318,6 +332,18 @@ class SizerMachine(RuleBasedStateMachine):
         self.post(Withdrawn(task_id))
         assert self.sizer.handle(Withdrawn(task_id), 0.0) == []
 
+    @precondition(lambda self: self.loading)
+    @rule(data=st.data())
+    def load(self, data: st.DataObject) -> None:
+        self.hear_of(data.draw(st.sampled_from(sorted(self.loading))))
+
+    @rule(category=st.sampled_from("ab"))
+    def hear_of(self, category: str) -> None:
+        """What earlier runs know is here, asked for or not, for the first time or again."""
+        self.loading.discard(category)
+        self.loaded.add(category)
+        self.post(Loaded(category, self.past[:3]))
+
     @rule()
     def tick(self) -> None:
         self.post(Tick())
@@ -329,16 +355,20 @@ class SizerMachine(RuleBasedStateMachine):
     @invariant()
     def who_is_not_over_and_nobody_else_is_a_need(self) -> None:
         needs = sum(need.times for need in self.sizer.needs())
-        assert needs == len(self.running) + self.waiting()
+        if not self.loading:
+            assert needs == len(self.running) + self.waiting()
+        assert bool(needs) == bool(len(self.running) + self.waiting())
 
     @invariant()
     def nobody_waits_beside_idle_nodes(self) -> None:
-        if self.nodes and not self.running:
+        if self.nodes and not self.running and not self.loading:
             assert self.waiting() == 0
 
     def teardown(self) -> None:
         if not self.nodes:
             self.join("n0", LARGEST)
+        for category in sorted(self.loading):
+            self.hear_of(category)
         while self.running or self.asked:
             for task_id in list(self.asked):
                 self.say(task_id, is_split=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from typing import Any
 
@@ -16,18 +16,23 @@ from parsl_sizer.executor.arguments import unsized
 from parsl_sizer.executor.calls import Call
 from parsl_sizer.executor.carried import Ticket
 from parsl_sizer.executor.driver import Answered, Driver, Job, ShutDown
+from parsl_sizer.executor.history import nothing_known
 from parsl_sizer.executor.splitting import Original
 from parsl_sizer.executor.story import SizedFuture
 from parsl_sizer.model import (
+    Attempt,
     Ending,
     Kind,
     Node,
+    Outcome,
     Resources,
     ResourcesExhausted,
     SizerError,
     TaskInfo,
+    Usage,
 )
-from parsl_sizer.sizing import Consult, Sizer
+from parsl_sizer.sizing import Categories, Consult, Sizer
+from parsl_sizer.strategies import Setting, catalog
 
 LIMIT_S = 20.0
 NODE = Node("n1", Resources(cores=4, memory=1e9, disk=1e12))
@@ -78,22 +83,30 @@ class Bench:
     from_main = True
     """Whether it is the main thread that submits."""
 
-    def __init__(self, *, consults: bool = False) -> None:
+    def __init__(
+        self,
+        *,
+        consults: bool = False,
+        load: Callable[[TaskInfo], Future[Sequence[Outcome]]] | None = None,
+    ) -> None:
         self.engine = Pretended()
         self.inner: Inner = self.engine.inner
-        self.sizer = Sizer(unsized(), consults=consults)
+        self.sizer = Sizer(unsized(), consults=consults, loads=load is not None)
         self.asked: list[tuple[Consult, Answered]] = []
         self.driver = Driver(
             self.sizer,
             self.engine,
+            load=load or nothing_known,
             consult=lambda job, consult, answered: self.asked.append((consult, answered)),
         )
         self.count = 0
 
-    def submit(self, memory: float = 1e9, ticket: Ticket | None = None) -> SizedFuture:
+    def submit(
+        self, memory: float = 1e9, ticket: Ticket | None = None, category: str = "align"
+    ) -> SizedFuture:
         self.count += 1
         requested = {Kind.MEMORY: memory}
-        task = TaskInfo(self.count, "align", requested=requested)
+        task = TaskInfo(self.count, category, requested=requested)
         job = Job(task, Call(len, ("abc",), {}, "inline", {}, "ledger"), SizedFuture(self.count))
         job.ticket = ticket
         job.original = Original(len, {}, job.call)
@@ -231,27 +244,112 @@ def test_what_is_stated_of_nodes_is_known_before_anything_can_be_submitted(
     assert not bench.driver.room()
 
 
-def test_nobody_who_submits_waits_for_what_is_slow_to_say_what_was_before() -> None:
-    bench, asked, go_on = Bench(), threading.Event(), threading.Event()
+class Slow:
+    """What looks up the past, and says nothing of a category before the test lets it."""
 
-    def before(task: TaskInfo) -> list[Any]:
-        asked.set()
-        assert go_on.wait(LIMIT_S)
-        return []
+    def __init__(self) -> None:
+        self.asked: dict[str, Future[Sequence[Outcome]]] = {}
 
-    categories = unsized()
-    categories._before = before
-    bench.sizer = Sizer(categories)
+    def load(self, task: TaskInfo) -> Future[Sequence[Outcome]]:
+        assert task.category not in self.asked
+        return self.asked.setdefault(task.category, Future())
+
+
+@pytest.fixture
+def slow() -> Slow:
+    return Slow()
+
+
+@pytest.fixture
+def warm(slow: Slow) -> Iterator[Bench]:
+    made = Bench(load=slow.load)
+    made.driver.start()
+    yield made
+    made.driver.stop_watching()
+    made.driver.finish()
+
+
+def test_while_the_past_of_a_category_is_looked_up_tasks_of_others_run_and_settle(
+    warm: Bench, slow: Slow
+) -> None:
+    waits = [warm.submit(memory=1e8, category="hangs") for _ in range(3)]
+    other = warm.submit(memory=1e8, category="other")
+    until(lambda: "other" in slow.asked)
+    slow.asked["other"].set_result([])
+    warm.launched(1).set_result("the other")
+    assert other.result(LIMIT_S) == "the other"
+    assert len(warm.inner.calls) == 1
+    slow.asked["hangs"].set_result([])
+    warm.launched(4)
+    for number, call in enumerate(warm.inner.calls[1:]):
+        call.set_result(number)
+    assert [future.result(LIMIT_S) for future in waits] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("how", ["fails", "is cancelled", "cannot be asked for"])
+def test_if_the_past_cannot_be_looked_up_tasks_run_without_it(
+    how: str, slow: Slow, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(task: TaskInfo) -> Future[Sequence[Outcome]]:
+        if how == "cannot be asked for":
+            raise RuntimeError("no thread is left")
+        return slow.load(task)
+
+    bench = Bench(load=broken)
+    bench.driver.start()
+    future = bench.submit()
+    if how == "fails":
+        until(lambda: slow.asked)
+        slow.asked["align"].set_exception(RuntimeError("the archive is gone"))
+    elif how == "is cancelled":
+        until(lambda: slow.asked)
+        slow.asked["align"].cancel()
+    bench.launched(1).set_result("the result")
+    assert future.result(LIMIT_S) == "the result"
+    assert sum("nothing is known of earlier runs" in text for text in caplog.messages) == 1
+    bench.driver.stop_watching()
+    bench.driver.finish()
+
+
+def test_a_task_is_cancelled_while_its_past_is_looked_up(warm: Bench, slow: Slow) -> None:
+    tickets = [Ticket(), Ticket()]
+    futures = [warm.submit(ticket=ticket) for ticket in tickets]
+    until(lambda: slow.asked)
+    assert tickets[0].cancel()
+    assert isinstance(futures[0].exception(LIMIT_S), CancelledError)
+    slow.asked["align"].set_result([])
+    warm.launched(1).set_result("the result")
+    assert futures[1].result(LIMIT_S) == "the result"
+
+
+def test_shutting_down_fails_what_waits_for_its_past(warm: Bench, slow: Slow) -> None:
+    futures = [warm.submit() for _ in range(3)]
+    until(lambda: slow.asked)
+    warm.driver.stop_watching()
+    warm.driver.drain()
+    for future in futures:
+        with pytest.raises(ShutDown, match="before the task could start"):
+            future.result(LIMIT_S)
+    slow.asked["align"].set_result([])
+    warm.driver.finish()
+    assert warm.inner.calls == []
+
+
+def test_the_share_of_a_task_is_by_the_past_that_comes_with_the_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bench = Bench()
+    strategy = catalog.family("max-throughput", Setting((Kind.MEMORY,)))
+    bench.sizer = Sizer(Categories(strategy), loads=True)
+    monkeypatch.setattr(bench.engine, "stated", lambda: NODE.capacity)
     bench.driver = Driver(bench.sizer, bench.engine)
     bench.driver.start()
-    futures = [bench.submit(memory=1e8) for _ in range(2)]
-    assert asked.wait(LIMIT_S)
-    futures.append(bench.submit(memory=1e8))
-    go_on.set()
-    bench.launched(3)
-    for number, call in enumerate(bench.inner.calls):
-        call.set_result(number)
-    assert [future.result(LIMIT_S) for future in futures] == [0, 1, 2]
+    task = TaskInfo("stage", "align")
+    attempt = Attempt(TaskInfo("earlier", "align"), 1, {Kind.MEMORY: 1e9})
+    usage = Usage({Kind.MEMORY: 0.2e9}, wall_s=1.0)
+    past = [Outcome(attempt, Ending.DONE, usage=usage) for _ in range(20)]
+    assert bench.driver.share(task, past) == pytest.approx(0.2, rel=0.3)
+    assert bench.driver.share(TaskInfo("stage", "sort"), ()) == 1.0
     bench.driver.stop_watching()
     bench.driver.finish()
 

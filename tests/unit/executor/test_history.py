@@ -71,6 +71,32 @@ def test_what_one_run_did_the_next_one_knows(tmp_path: Path, said: list[str]) ->
     assert not said
 
 
+def test_what_is_known_is_looked_up_while_others_go_on(
+    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "archive.sqlite3"
+    open_archive(path).close()
+    looked_up, go_on = [], threading.Event()
+
+    def slow(archive: object, task: TaskInfo) -> list[Outcome]:
+        assert go_on.wait(LIMIT_S)
+        looked_up.append(threading.current_thread())
+        return [outcome(int(task.task_id))]
+
+    monkeypatch.setattr(history, "lessons", slow)
+    made = History(path, None, said.append)
+    made.start()
+    asked = [made.load(TaskInfo(number, "align")) for number in range(3)]
+    assert not any(answer.done() for answer in asked)
+    go_on.set()
+    assert [answer.result(LIMIT_S) for answer in asked] == [[outcome(n)] for n in range(3)]
+    assert threading.current_thread() not in looked_up
+    made.close()
+    assert made.load(TASK).result(0) == made.before(TASK) == ()
+    assert not [one for one in threading.enumerate() if one.name.startswith("parsl_sizer-history")]
+    assert not said
+
+
 def test_when_a_run_has_ended_its_archive_is_one_file(tmp_path: Path, said: list[str]) -> None:
     path = tmp_path / "archive.sqlite3"
     open_archive(path).close()

@@ -20,7 +20,8 @@ from parsl_sizer.model import (
     TaskInfo,
     Usage,
 )
-from parsl_sizer.placement import Gate, Lines, Queue
+from parsl_sizer.placement import Gate, Lines, Policy, Queue
+from parsl_sizer.placement.policy import Fair
 from parsl_sizer.sizing import (
     Action,
     Categories,
@@ -31,6 +32,8 @@ from parsl_sizer.sizing import (
     Joined,
     Launch,
     Left,
+    Load,
+    Loaded,
     Settle,
     Sizer,
     Started,
@@ -92,16 +95,19 @@ class Driver:
         patience: int = 100,
         queue: Queue | None = None,
         gate: Gate | None = None,
-        before: Callable[[TaskInfo], Sequence[Outcome]] | None = None,
+        loads: bool = False,
+        policy: Policy | None = None,
         consults: bool = False,
     ) -> None:
         self.strategy = Doubling(size)
         self.warnings: list[str] = []
-        categories = Categories(lambda category: self.strategy, before=before)
+        categories = Categories(lambda category: self.strategy, warn=self.warnings.append)
         self.sizer = Sizer(
             categories,
             queue=queue,
+            policy=policy,
             gate=gate,
+            loads=loads,
             lost_retries=lost_retries,
             window=window,
             patience=patience,
@@ -109,6 +115,7 @@ class Driver:
             warn=self.warnings.append,
         )
         self.asked: list[Consult] = []
+        self.loads: list[TaskInfo] = []
         self.settled: list[Settle] = []
         self.running: dict[int | str, Attempt] = {}
         self.now = 0.0
@@ -123,6 +130,8 @@ class Driver:
                 self.running[action.attempt.task.task_id] = action.attempt
             elif isinstance(action, Consult):
                 self.asked.append(action)
+            elif isinstance(action, Load):
+                self.loads.append(action.task)
             else:
                 self.settled.append(action)
         return actions
@@ -836,6 +845,127 @@ def test_the_strategy_that_cannot_do_anything_still_lets_tasks_run() -> None:
     assert warnings
 
 
+def earlier(usage: Usage | None = None) -> Outcome:
+    attempt = Attempt(TaskInfo("earlier", "align"), 1, {MEMORY: GB})
+    return Outcome(attempt, Ending.DONE, usage=usage or Usage({MEMORY: GB}, 1.0))
+
+
+class TestPast:
+    def test_the_first_task_of_a_category_has_its_past_loaded(self) -> None:
+        driver = Driver(one_gb, NODE, loads=True)
+        task = TaskInfo("t", "align", code_hash="of its code")
+        assert driver.post(Submitted(task)) == [Load(task)]
+        driver.submit("u")
+        assert driver.loads == [task]
+        assert driver.running == {}
+
+    def test_tasks_wait_for_their_past_and_those_of_other_categories_do_not(self) -> None:
+        driver = Driver(one_gb, NODE, loads=True)
+        driver.submit("t")
+        driver.submit("s", category="sort")
+        driver.post(Loaded("sort", ()))
+        driver.post(Tick())
+        assert list(driver.running) == ["s"]
+        driver.end("s")
+        assert driver.endings == {"s": Ending.DONE}
+        driver.post(Loaded("align", ()))
+        assert list(driver.running) == ["t"]
+        driver.submit("s2", category="sort")
+        assert len(driver.loads) == 2
+
+    def test_they_are_sized_by_what_earlier_runs_know(self) -> None:
+        sized: list[int | str] = []
+
+        def by_what_is_known(task: TaskInfo) -> Amounts:
+            sized.append(task.task_id)
+            return {MEMORY: 2 * GB if driver.strategy.learned else 16 * GB}
+
+        driver = Driver(by_what_is_known, NODE, loads=True)
+        driver.submit("t", "u")
+        assert sized == []
+        past = [earlier(), earlier()]
+        driver.post(Loaded("align", past))
+        assert driver.strategy.learned == past
+        assert [a.allocation for a in driver.running.values()] == [{MEMORY: 2 * GB}] * 2
+
+    def test_they_start_in_the_order_in_which_all_were_submitted(self) -> None:
+        driver = Driver(lambda task: {MEMORY: 16 * GB}, loads=True)
+        for number, category in enumerate(["align", "sort"] * 2):
+            driver.submit(number, category=category)
+        driver.post(Loaded("sort", ()))
+        driver.post(Loaded("align", ()))
+        driver.post(Joined(Node("n0", NODE)))
+        while driver.running:
+            driver.end(next(iter(driver.running)))
+        assert list(driver.endings) == [0, 1, 2, 3]
+
+    def test_what_comes_twice_or_late_is_not_taught_again(self) -> None:
+        driver = Driver(one_gb, NODE, loads=True)
+        driver.submit("t")
+        driver.post(Loaded("align", [earlier()]))
+        assert driver.post(Loaded("align", [earlier()])) == []
+        assert len(driver.strategy.learned) == 1
+
+    def test_what_comes_unasked_is_not_asked_for_any_more(self) -> None:
+        driver = Driver(one_gb, NODE, loads=True)
+        driver.post(Loaded("align", [earlier()]))
+        driver.submit("t")
+        assert driver.loads == []
+        assert list(driver.running) == ["t"]
+        assert len(driver.strategy.learned) == 1
+
+    def test_without_a_past_to_load_nothing_is_asked_for_or_taught(self) -> None:
+        driver = Driver(one_gb, NODE)
+        driver.post(Loaded("align", [earlier()]))
+        driver.submit("t")
+        assert (driver.loads, driver.strategy.learned) == ([], [])
+        assert list(driver.running) == ["t"]
+
+    def test_a_task_that_is_withdrawn_meanwhile_is_forgotten(self) -> None:
+        driver = Driver(one_gb, NODE, loads=True)
+        driver.submit("t", "u")
+        driver.post(Withdrawn("t"))
+        driver.post(Loaded("align", ()))
+        assert list(driver.running) == ["u"]
+        assert len(driver.sizer) == 1
+
+    def test_as_long_as_it_is_not_known_what_tasks_need_they_are_no_demand_for_many_nodes(
+        self,
+    ) -> None:
+        driver = Driver(
+            lambda task: {MEMORY: (1 if driver.strategy.learned else 16) * GB}, NODE, loads=True
+        )
+        driver.post(Left("n0"))
+        driver.submit(*range(32))
+        assert driver.sizer.demand() == 1
+        driver.post(Loaded("align", [earlier()]))
+        assert driver.sizer.demand() == 2
+
+    def test_what_cannot_be_is_not_taught(self) -> None:
+        driver = Driver(one_gb, NODE, loads=True)
+        driver.submit("t")
+        driver.post(Loaded("align", [earlier(Usage({MEMORY: math.nan})), earlier()]))
+        assert driver.strategy.learned == [earlier()]
+
+    def test_a_strategy_that_cannot_learn_it_is_told_of_and_sizes_all_the_same(self) -> None:
+        driver = Driver(one_gb, NODE, loads=True)
+        driver.strategy.learn = lambda outcome: 1 / 0  # type: ignore[assignment, method-assign, return-value]
+        driver.submit("t")
+        driver.post(Loaded("align", [earlier()]))
+        assert list(driver.running) == ["t"]
+        [warning] = driver.warnings
+        assert "'align' could not learn all of earlier runs" in warning
+
+    def test_a_policy_learns_it_too(self) -> None:
+        learned: list[Outcome] = []
+        policy = Fair()
+        policy.learn = learned.append  # type: ignore[method-assign]
+        driver = Driver(one_gb, NODE, loads=True, policy=policy)
+        driver.submit("t")
+        driver.post(Loaded("align", [earlier()]))
+        assert learned == [earlier()]
+
+
 class TestGate:
     def test_a_few_of_a_new_category_run_before_the_others(self) -> None:
         driver = Driver(one_gb, NODE, gate=Gate(2))
@@ -897,19 +1027,11 @@ class TestGate:
         assert list(driver.running) == [0, 1]
 
     def test_a_category_that_is_known_from_earlier_runs_does_not_wait(self) -> None:
-        earlier = Outcome(
-            Attempt(TaskInfo(9, "align"), 1, {MEMORY: GB}),
-            Ending.DONE,
-            usage=Usage({MEMORY: GB}, 1.0),
-        )
-        driver = Driver(
-            one_gb,
-            NODE,
-            gate=Gate(1),
-            before=lambda task: [earlier] if task.category == "align" else [],
-        )
+        driver = Driver(one_gb, NODE, gate=Gate(1), loads=True)
         driver.submit(0, 1)
         driver.submit(2, 3, category="new")
+        driver.post(Loaded("align", [earlier()]))
+        driver.post(Loaded("new", []))
         assert list(driver.running) == [0, 1, 2]
 
     def test_those_who_wait_for_canaries_do_not_hide_others(self) -> None:
