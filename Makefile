@@ -18,7 +18,7 @@ MONITORING := tests/integration/parsl/test_monitoring.py tests/integration/sever
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all lint tests golden golden-update coverage docs bench clean \
+.PHONY: help demo test test-all lint tests differential golden golden-update coverage docs bench clean \
 	environments test-long test-parsl test-parsl-whole test-coffea test-coffea-whole \
 	test-colmena test-colmena-whole test-taskvine test-taskvine-whole \
 	test-slurm test-slurm-whole test-oldest test-pythons
@@ -32,6 +32,7 @@ help:
 	@echo "                      Coffea, Colmena, TaskVine, a Slurm that the tests start"
 	@echo "                      the oldest Parsl, and $(OTHER_PYTHONS) where installed"
 	@echo "make lint           ruff, mypy and import-linter only"
+	@echo "make differential   programs that do the same with plain Parsl and with ours, or better"
 	@echo "make golden         compare what all commands print with what is recorded"
 	@echo "make golden-update  record what all commands print"
 	@echo "make coverage       all tests, and the lines of the package that they run"
@@ -66,6 +67,9 @@ test-all: environments
 tests: $(VENV)/.installed-dev
 	$(BIN)/python -m compileall -q parsl_sizer # every process of an engine imports it
 	$(BIN)/python -m pytest $(IN_PARALLEL) --ignore=tests/integration/slurm
+
+differential: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest $(IN_PARALLEL) tests/differential
 
 golden: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(IN_PARALLEL) tests/golden

@@ -29,7 +29,7 @@ settings.load_profile("parsl_sizer")
 os.environ["PARSL_SIZER_ARCHIVE"] = "off"
 
 ROOT = Path(__file__).resolve().parents[1]
-SLOW_FIRST = ("integration", "acceptance", "golden")
+SLOW_FIRST = ("integration", "differential", "acceptance", "golden")
 """Folders whose tests take longest: they start first, so that no process is busy alone at the
 end."""
 LIMIT_S, LIMIT_LONG_S = 240, 3600

@@ -1,11 +1,9 @@
-"""What tests on real engines share: workers find the tasks, and one HTEX serves many tests."""
+"""What tests on real engines share: their fixtures, and an HTEX."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,32 +13,13 @@ SUPPORT = str(Path(__file__).parent / "support")
 if SUPPORT not in sys.path:
     sys.path.insert(0, SUPPORT)
 
-from sizer_runs import shared_engine  # noqa: E402 - found once SUPPORT is in the path
+# Found once SUPPORT is in the path.
+from sizer_fixtures import own_folders, surroundings  # noqa: E402, F401
+from sizer_runs import shared_engine  # noqa: E402
 
 
 @pytest.fixture(scope="session", autouse=True)
-def surroundings() -> Iterator[None]:
-    """Workers have this Python's programs and the tasks' module; sizing is not off."""
-    patch = pytest.MonkeyPatch()
-    patch.setenv("PYTHONPATH", SUPPORT, prepend=os.pathsep)
-    patch.setenv("PYTHONPATH", str(Path(SUPPORT) / "quick"), prepend=os.pathsep)
-    patch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    patch.delenv("PARSL_SIZER", raising=False)
-    # Importing the distutils of setuptools, as Work Queue's binding does, takes 0.1 s a process.
-    patch.setenv("SETUPTOOLS_USE_DISTUTILS", "stdlib")
-    yield
-    patch.undo()
-
-
-@pytest.fixture(autouse=True, scope="module")
-def own_folders(new_folders: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
-    """Give the tests of a module a TMPDIR and a HOME together: they may share an engine."""
-    with new_folders():
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def engine(surroundings: None, session_folder: Path) -> Iterator[None]:
+def engine(surroundings: None, session_folder: Path) -> Iterator[None]:  # noqa: F811
     """Share an HTEX among tests; it starts with the first run."""
     with shared_engine(session_folder):
         yield
