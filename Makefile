@@ -103,6 +103,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/monitor_accuracy.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/overhead.py --memory
+	$(BIN)/python benchmarks/shapes.py
 	$(BIN)/python benchmarks/warm_start.py
 	$(BIN)/python benchmarks/archive.py
 	$(BIN)/python benchmarks/makespan.py --whole 20
