@@ -42,6 +42,20 @@ def be_seen(times: int = 1) -> None:
             time.sleep(0.005)
 
 
+def wait_until_seen(*pids: int) -> None:
+    """Wait until these processes, which held 6 MB more, were looked at: that resets their marks.
+
+    Processes are looked for as often as there is time to, among all of the machine.
+    """
+
+    def is_seen(pid: int) -> bool:
+        now = probe.memory(pid)
+        return now is not None and now.highest < now.held + now.file + 3 * MB
+
+    while not all(map(is_seen, pids)):
+        time.sleep(0.005)
+
+
 def looks_from_inside() -> int:
     here = inline._known
     return here._sampler.samples if here and here._sampler else 0
@@ -221,13 +235,13 @@ def test_pages_that_forks_write_to_count_in_each(run: Run, isolation: str) -> No
 
 def test_children_count(run: Run, isolation: str) -> None:
     def start() -> None:
-        code = "data = b'x' * 60_000_000; print(flush=True); input()"
+        code = "data = b'x' * 60_000_000; b'x' * 6_000_000; print(flush=True); input()"
         command = [sys.executable, "-S", "-c", code]
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
         children = [subprocess.Popen(command, **pipes) for _ in range(2)]
         for child in children:
             child.stdout.readline()
-        be_seen(5)
+        wait_until_seen(*(child.pid for child in children))
         for child in children:
             child.communicate(b"\n")
 
