@@ -7,7 +7,6 @@ archive cannot be written they are set aside in a file, with a message that says
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
 import os
 import stat
@@ -18,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from parsl_sizer.model import Outcome
+from parsl_sizer.model import Outcome, logger_for
 
 from .base import Archive, ArchiveError, Entry, Run
 from .divided import put
@@ -26,7 +25,7 @@ from .open import Where, is_on_network, open_archive, set_aside, shown
 from .spool import BAD, WAITING, Spool, merged
 from .sqlite import Damaged, SqliteArchive
 
-logger = logging.getLogger(__name__)
+logger = logger_for(__name__)
 
 EVERY_S = 2.0
 BATCH = 5000

@@ -11,17 +11,18 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import logging
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TextIO
 
+from parsl_sizer.model import logger_for
+
 from .base import Archive, ArchiveError, Entry
 from .divided import put
 from .lines import BadLine, entry_of, line_of
 
-logger = logging.getLogger(__name__)
+logger = logger_for(__name__)
 
 BATCH = 2000
 WAITING, BAD = ".jsonl", ".bad"

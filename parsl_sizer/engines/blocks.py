@@ -8,7 +8,6 @@ provider; of these nothing is replaced.
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,12 +17,13 @@ from typing import Any, NamedTuple
 
 from parsl.jobs.states import JobState, JobStatus
 
+from parsl_sizer.model import logger_for
 from parsl_sizer.scaling.geometry import Geometry
 
 from .batch import Batch, JobFacts, Phase, batch_of
 from .watchdog import Watchdog
 
-logger = logging.getLogger(__name__)
+logger = logger_for(__name__)
 
 LOOK_S = 2.0
 """So often the batch system is asked, if we are: more would annoy those who run it."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -16,13 +15,21 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
-from parsl_sizer.model import Amounts, Attempt, Node, OptOut, Resources, SizerError, printable
+from parsl_sizer.model import (
+    Amounts,
+    Attempt,
+    Node,
+    OptOut,
+    Resources,
+    SizerError,
+    logger_for,
+)
 from parsl_sizer.sizing import Sizer
 from parsl_sizer.sizing.demand import Preference, Supply, demands
 
 from .base import CannotWrap, Engine
 
-logger = logging.getLogger(__name__)
+logger = logger_for(__name__)
 
 DESERTED_S = 60.0
 """After so long without any node, what a group was given and has not begun is run by others."""
@@ -103,7 +110,7 @@ class Several(Engine):
             if label not in self._told and (reason := part.why_failed()) is not None:
                 self._told.add(label)
                 then = "are run by the other groups" if self._living() else "fail: no group is left"
-                logger.warning("Tasks of %s %s: %.300s", label, then, printable(str(reason)))
+                logger.warning("Tasks of %s %s: %.300s", label, then, reason)
         return len(self._living()) < len(self.parts) or any(map(self._is_deserted, self.parts))
 
     def has_failed(self, attempt: Attempt) -> bool:

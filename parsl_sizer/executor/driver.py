@@ -10,7 +10,6 @@ for ever. If the loop dies, every future that is pending fails with the reason.
 
 from __future__ import annotations
 
-import logging
 import math
 import threading
 import time
@@ -31,6 +30,7 @@ from parsl_sizer.model import (
     ResourcesExhausted,
     SizerError,
     TaskInfo,
+    logger_for,
 )
 from parsl_sizer.sizing import (
     Consult,
@@ -59,7 +59,7 @@ from .recognisers import PLAIN, Recogniser
 from .splitting import Original
 from .story import SizedFuture, Sizing, Story
 
-logger = logging.getLogger(__name__)
+logger = logger_for(__name__)
 
 TICK_S = 1.0
 """So often the loop looks around, and nodes are asked for."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import math
 import os
 import shlex
@@ -26,7 +25,7 @@ from parsl_sizer.archive.open import location
 from parsl_sizer.engines import Engine
 from parsl_sizer.engines.catalog import engine_for
 from parsl_sizer.engines.several import Several, group_of
-from parsl_sizer.model import OptOut, SizerError, TaskInfo, printable
+from parsl_sizer.model import OptOut, SizerError, TaskInfo, logger_for
 from parsl_sizer.placement import Lines
 from parsl_sizer.placement import order as order_named
 from parsl_sizer.sizing import Consult, Settle, Sizer
@@ -51,7 +50,7 @@ from .shown import Costs, LiveLine, show
 from .splitting import Exhaustion, OnExhausted, Original, Splitter
 from .story import SizedFuture
 
-logger = logging.getLogger(__name__)
+logger = logger_for(__name__)
 
 Inner = ParslExecutor | Sequence[ParslExecutor] | None
 
@@ -522,7 +521,7 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         """Say something once."""
         if text not in self._said and len(self._said) < 1000:
             self._said.add(text)
-            logger.warning("%s", printable(text))
+            logger.warning("%s", text)
 
 
 for _name in FORWARDED:

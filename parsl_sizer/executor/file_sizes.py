@@ -5,7 +5,6 @@ One that has not answered after `PATIENCE_S` is not waited for: its task is size
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections import deque
@@ -15,9 +14,11 @@ from queue import SimpleQueue
 
 from parsl.data_provider.files import File
 
+from parsl_sizer.model import logger_for
+
 from .intake import size_of
 
-logger = logging.getLogger(__name__)
+logger = logger_for(__name__)
 
 PATIENCE_S = 20.0
 THREADS = 4

@@ -7,7 +7,6 @@ has. That is repeated until every node has answered.
 
 from __future__ import annotations
 
-import logging
 import runpy
 import sys
 import time
@@ -27,14 +26,14 @@ from parsl_sizer.archive.base import ArchiveError
 from parsl_sizer.archive.open import Where, location, open_archive
 from parsl_sizer.engines import CannotWrap, Engine
 from parsl_sizer.engines.catalog import engine_for
-from parsl_sizer.model import NodeProfile, SizerError
+from parsl_sizer.model import NodeProfile, SizerError, logger_for
 from parsl_sizer.monitor import travel
 from parsl_sizer.profiling import SECONDS, check, profile_of
 from parsl_sizer.profiling.travel import visit_node
 
 from .executor import SizedExecutor
 
-logger = logging.getLogger(__name__)
+logger = logger_for(__name__)
 
 INTERNAL = "_parsl_internal"
 """Parsl's own executor, for what it does itself."""

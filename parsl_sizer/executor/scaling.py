@@ -10,7 +10,6 @@ before are about to be given back, and may be of another shape.
 
 from __future__ import annotations
 
-import logging
 import math
 import uuid
 from collections.abc import Callable, Sequence
@@ -20,7 +19,7 @@ from typing import Any
 
 from parsl_sizer.archive.open import Where
 from parsl_sizer.engines.blocks import AGAIN_S, LOOK_S, Blocks, Started
-from parsl_sizer.model import Outcome, TaskInfo
+from parsl_sizer.model import Outcome, TaskInfo, logger_for
 from parsl_sizer.scaling import (
     BlockEnded,
     BlockStarted,
@@ -44,7 +43,7 @@ from .driver import Driver
 from .shared_waits import SharedWaits
 from .stages import Progress, Stages
 
-logger = logging.getLogger(__name__)
+logger = logger_for(__name__)
 
 GB = 1e9
 QUIET_S = 1.0

@@ -6,7 +6,6 @@ the inner ones: tell it about the run, start it, ask for its blocks and give the
 
 from __future__ import annotations
 
-import logging
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,11 +20,12 @@ from parsl.jobs.job_status_poller import JobStatusPoller
 from parsl.jobs.states import TERMINAL_STATES, JobState, JobStatus
 
 from parsl_sizer.engines.several import BETWEEN, Several
+from parsl_sizer.model import logger_for
 
 from .arguments import BadArgument
 from .face import face
 
-logger = logging.getLogger(__name__)
+logger = logger_for(__name__)
 
 CLOSE_S = 10.0
 """So long the end of a look at blocks is waited for: what is asked may never answer."""

@@ -7,7 +7,6 @@ again), their results are combined by one more, and that is the result of the fi
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -17,14 +16,14 @@ from typing import Any, NamedTuple
 
 from parsl.app.errors import RemoteExceptionWrapper, wrap_error
 
-from parsl_sizer.model import Amounts, Outcome, SizerError
+from parsl_sizer.model import Amounts, Outcome, SizerError, logger_for
 
 from .calls import Call
 from .carried import Carried, bearer, contents
 from .hints import NAMES
 from .naming import name_of_function, user_function
 
-logger = logging.getLogger(__name__)
+logger = logger_for(__name__)
 
 SPECIFICATION = "parsl_resource_specification"
 OF_THE_WHOLE = frozenset(NAMES) - {"isolation", "labels"}

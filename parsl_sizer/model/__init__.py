@@ -9,7 +9,7 @@ from .errors import ResourcesExhausted, SizerError, TraceError, UnknownStrategy
 from .nodes import Node, NodeGroup, NodeProfile
 from .outcome import Ending, Outcome, Usage
 from .possible import are_possible, can_be, is_possible
-from .printable import printable
+from .printable import logger_for, printable
 from .resources import NOTHING, Amounts, Kind, Resources, exceeded
 from .task import NO_OPT_OUT, Attempt, OptOut, TaskInfo
 from .units import MB, format_amount, is_bytes, parse_amount, parse_amounts
@@ -40,6 +40,7 @@ __all__ = [
     "format_amount",
     "is_bytes",
     "is_possible",
+    "logger_for",
     "parse_amount",
     "parse_amounts",
     "printable",

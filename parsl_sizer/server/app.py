@@ -6,7 +6,6 @@ to write.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING
 from parsl_sizer.archive import base
 from parsl_sizer.archive.base import Archive, ArchiveError
 from parsl_sizer.archive.open import Where, open_archive, shown
+from parsl_sizer.model import logger_for
 
 from . import reading
 from .answer import PROTECTION, Answer, Refused, json_answer, page
@@ -40,7 +40,7 @@ LISTS = {
     "/api/attempts": reading.list_of_attempts,
 }
 ITEMS = {"/runs/": reading.page_of_run, "/api/runs/": reading.report_of_run}
-log = logging.getLogger(__name__)
+log = logger_for(__name__)
 
 Read = Callable[[Archive], Answer]
 
