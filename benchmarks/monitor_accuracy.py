@@ -26,7 +26,7 @@ from multiprocessing import Event, get_context
 from pathlib import Path
 from typing import Any
 
-from monitor_cases import CASES, MB, Case, after_another, large_file, litter, touch
+from monitor_cases import CASES, MB, Case, large_file, touch
 
 SLACK_MB = 5.0
 """What is off by less is right, whatever its share."""
@@ -44,9 +44,15 @@ CODEC = (
 )
 
 
-def order(isolation: str, limit: float | None = None) -> dict[str, Any]:
+def order(isolation: str, category: str, limit: float | None = None) -> dict[str, Any]:
     limits = {} if limit is None else {"memory": limit}
-    return {"isolation": isolation, "codec": CODEC, "limits": limits, "enforce": True}
+    return {
+        "isolation": isolation,
+        "codec": CODEC,
+        "limits": limits,
+        "enforce": True,
+        "category": category,
+    }
 
 
 def supervised(func: Callable[..., Any], *args: Any, isolation: str, limit: float | None) -> Any:
@@ -57,9 +63,11 @@ def supervised(func: Callable[..., Any], *args: Any, isolation: str, limit: floa
 
     if isolation == "runner":
         packed = pack_apply_message(func, args, {})
-        report: dict[str, Any] = wire.opened(travel.run_packed(order("runner", limit), packed))
+        report: dict[str, Any] = wire.opened(
+            travel.run_packed(order("runner", func.__name__, limit), packed)
+        )
         return report
-    return travel.wrapped(func)(order(isolation, limit), *args)
+    return travel.wrapped(func)(order(isolation, func.__name__, limit), *args)
 
 
 def ours(case: Case, isolation: str) -> tuple[int, float]:
@@ -67,8 +75,8 @@ def ours(case: Case, isolation: str) -> tuple[int, float]:
     from parsl.serialize import deserialize
 
     run = functools.partial(supervised, isolation=isolation, limit=None)
-    if case.func is after_another:
-        run(litter)
+    if case.before is not None:
+        run(case.before)
     report = run(case.func)
     assert report["ending"] == "returned", report
     payload = report["payload"]
@@ -107,8 +115,8 @@ def parsls(case: Case) -> tuple[int, float]:
     beside = context.Process(target=monitor, args=arguments, daemon=True)
     beside.start()
     listening.start()
-    if case.func is after_another:
-        litter()
+    if case.before is not None:
+        case.before()
         seen.clear()  # it is told for a task at a time
     value = case.func()
     stop.set()

@@ -25,6 +25,10 @@ SINGLE, TREE = 0.02, 0.10
 """How far from the truth a measurement may be: for one process, and for several."""
 
 
+KEPT: list[mmap.mmap] = []
+"""What calls leave in their process."""
+
+
 def held(*pids: int) -> int:
     """What processes hold together, each page divided by those that share it."""
     total = 0
@@ -72,9 +76,19 @@ def holding_the_gil() -> int:
     return len(data)
 
 
-def after_another() -> int:
-    """The call before, in the same worker, has taken 400 MB and left some garbage."""
-    return plateau()
+def imported() -> int:
+    """Hold 300 MB from the first call on, as modules and caches do; 50 MB more in each call."""
+    if not KEPT:
+        KEPT.append(touch(300 * MB))
+    time.sleep(0.5)
+    touch(50 * MB)
+    return 350 * MB
+
+
+def left() -> int:
+    """Leave 800 MB in this process."""
+    KEPT.append(touch(800 * MB))
+    return 800 * MB
 
 
 def file_read() -> int:
@@ -156,6 +170,7 @@ def programs() -> int:
 
 
 def litter() -> None:
+    """Take 400 MB and leave them as garbage."""
     cycle: list[Any] = [bytearray(400 * MB)]
     cycle[0][:: mmap.PAGESIZE] = b"x" * len(cycle[0][:: mmap.PAGESIZE])
     cycle.append(cycle)
@@ -168,6 +183,8 @@ class Case:
     name: str
     func: Callable[[], int]
     bar: float = SINGLE
+    before: Callable[[], object] | None = None
+    """A call before it in the same worker: of the same category if it is the same function."""
 
 
 CASES = (
@@ -175,7 +192,9 @@ CASES = (
     Case("500 MB for 5 ms", spike),
     Case("300 MB, returned at once", moment),
     Case("300 MB for a second", plateau),
-    Case("300 MB after a call of 400 MB", after_another),
+    Case("300 MB after a call of 400 MB", plateau, before=litter),
+    Case("nothing, after a task that left 800 MB", nothing, before=left),
+    Case("the second task of a category that imports 300 MB", imported, before=imported),
     Case("500 MB in C that holds the GIL", holding_the_gil),
     Case("a file of 400 MB read", file_read),
     Case("a file of 400 MB mapped", file_mapped),

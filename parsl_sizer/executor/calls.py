@@ -96,6 +96,7 @@ class Call:
             "isolation": self.isolation,
             "codec": CODEC,
             "series": SERIES,
+            "category": task.category,
         }
         # What is not so is left out: four processes copy it.
         if attempt.enforced:

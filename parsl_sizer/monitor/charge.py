@@ -35,17 +35,19 @@ class Part(NamedTuple):
 
 
 class Charge:
-    """The charge of a tree above `fresh`, which is what its root held before its call.
+    """The charge of a tree above what its root held before its call.
 
-    `twin` is an idle process that the root was forked from: it holds what a fresh root
-    holds, and so tells by how many those pages are shared.
+    That is `fresh`, and beside it what `earlier` calls have left there. `twin` is an idle process
+    that the root was forked from: it holds what a fresh root holds, and so tells by how many
+    those pages are shared.
     """
 
-    def __init__(self, root: int, fresh: int, twin: int | None) -> None:
+    def __init__(self, root: int, fresh: int, twin: int | None, earlier: int = 0) -> None:
         self.is_largest_child_forked = False
         self._largest_child = 0
         self._root = root
         self._fresh = fresh
+        self._earlier = earlier
         self._twin = twin
         self._stack = 0
         self._parts: dict[int, Part] = {}
@@ -73,7 +75,7 @@ class Charge:
     def estimate(self, members: dict[int, Memory]) -> int:
         """The charge, as far as it is known without looking."""
         if len(members) == 1 and self._root in members:
-            return members[self._root].held - self._fresh
+            return members[self._root].held - self._fresh - self._earlier
         for gone in self._parts.keys() - members.keys():
             del self._parts[gone]
         total = of_shared = most_shared = 0
@@ -87,7 +89,7 @@ class Charge:
             if pid != self._root and found.held > self._largest_child:
                 self._largest_child = found.held
                 self.is_largest_child_forked = part.is_forked
-        return total + max(of_shared, most_shared)
+        return total + max(of_shared, most_shared) - self._earlier
 
     def _first_part(self, pid: int, found: Memory) -> Part:
         """A member that is new has all its pages from another, unless it runs its own program."""

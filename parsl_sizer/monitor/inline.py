@@ -1,8 +1,4 @@
-"""A call in this very process: measured, never stopped.
-
-What the process keeps of earlier calls is charged: it is there, and whoever starts as many
-such workers needs it as many times. What it had before the first of them is not.
-"""
+"""A call in this very process: measured, never stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import call, keeper, node_ledger, probe, report, wire
-from .account import RSS_UNIT, Account, Tidiness
+from .account import RSS_UNIT, Account, Leftovers, Tidiness
 from .sampler import Sampler, peak_of
 from .sandbox import Sandbox, used, working_folder
 
@@ -59,21 +55,25 @@ def run_packed_inline(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
 
 def _run(order: dict[str, Any], func: Callable[[], Any], waited_s: float) -> dict[str, Any]:
     here = _here()
-    tidiness = here.tidiness
+    tidiness, category = here.tidiness, order.get("category")
     made = report.blank("inline", here.layers, waited_s)
     sandbox = None if order.get("sandbox") == "cwd" else here.sandbox()
     tmp = None if sandbox is None else sandbox.path
     with call.Surroundings(order.get("env"), tmp, tidiness.home):
+        before = here.held
+        base = here.left.base(category, before)
         account = Account(tidiness)
-        here.begin(order)
+        here.begin(order, base)
         _note(made, func)
         sampler = here.end()
         head = account.closed()
     made["wall_s"], made["cpu_s"] = head["wall_s"], head["cpu_s"]
     if "after" in head:
-        made["peak"]["memory"] = peak_of(head, tidiness.fresh, sampler)
+        made["peak"]["memory"] = peak_of(head, base, sampler)
         if "ready" not in head:
             tidiness.restore()
+        keeps = bool(order.get("keep_caches"))
+        here.left.note(category, here.held - before, adds_up=keeps)
     elif "maxrss" in head:
         made["peak"]["memory"] = max(0, head["maxrss"] - here.maxrss)
     if sandbox is not None:
@@ -121,15 +121,21 @@ class Here:
         self.pid = os.getpid()
         self.tidiness = Tidiness()
         self.tidiness.restore()  # else a call would be given what is free in here, unseen
+        self.left = Leftovers(self.held)
         self._children_before = frozenset(probe.descendants(self.pid))
         self.layers = ("proc", "hwm") if self.tidiness.last else ("rusage",)
         self.maxrss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
         self._sandbox: Sandbox | None = None
-        self._current: tuple[float, dict[str, Any]] | None = None
+        self._current: tuple[float, dict[str, Any], int] | None = None
         self._sampler: Sampler | None = None
         self._looking = threading.Lock()
         self._wanted = threading.Event()
         self._thread: threading.Thread | None = None
+
+    @property
+    def held(self) -> int:
+        """What was held when it was looked at last; 0 where that cannot be read."""
+        return self.tidiness.last.held if self.tidiness.last else 0
 
     def sandbox(self) -> Sandbox:
         """The folders for temporary files of calls in this process, one after the other."""
@@ -142,12 +148,12 @@ class Here:
         if self._sandbox is not None and self.pid == os.getpid():
             self._sandbox.remove()
 
-    def begin(self, order: dict[str, Any]) -> None:
+    def begin(self, order: dict[str, Any], base: int) -> None:
         """Have a call sampled if it lasts."""
         if self._thread is None and self.tidiness.last is not None:
             self._thread = threading.Thread(target=self._look, daemon=True, name="parsl_sizer")
             self._thread.start()
-        self._current = time.perf_counter(), order
+        self._current = time.perf_counter(), order, base
         if not self._wanted.is_set():
             self._wanted.set()
 
@@ -176,13 +182,14 @@ class Here:
                 if self._current is not None:  # it came in between
                     self._wanted.set()
 
-    def _sample(self, began: float, order: dict[str, Any]) -> None:
+    def _sample(self, began: float, order: dict[str, Any], base: int) -> None:
         if self._sampler is None:
             fresh, points = self.tidiness.fresh, int(order.get("series") or 0)
             others = keeper.living | self._children_before
             self._sampler = Sampler(
                 self.pid,
                 fresh=fresh,
+                earlier=base - fresh,
                 points=points,
                 twin=next(iter(keeper.living), None),
                 without=others,

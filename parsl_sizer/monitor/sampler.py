@@ -25,13 +25,17 @@ FILES_OF_A_CHILD = 4_000_000
 
 
 class Sampler:
-    """The peak of memory above `fresh`, of cores, and the course of memory over time."""
+    """The peak of memory, of cores, and the course of memory over time.
+
+    Memory counts above what the root held when it was `fresh`, and what `earlier` calls have left.
+    """
 
     def __init__(
         self,
         root: int,
         *,
         fresh: int,
+        earlier: int = 0,
         limit: float | None = None,
         points: int = 0,
         twin: int | None = None,
@@ -41,7 +45,7 @@ class Sampler:
     ) -> None:
         self.began = perf_counter() if began is None else began
         self.tree = Tree(root, without)
-        self.fresh = fresh
+        self.base = fresh + earlier
         self.limit = limit
         self.peak = 0
         self.now = 0
@@ -51,7 +55,7 @@ class Sampler:
         self.is_root_alive = True
         self.series = Series(points)
         self.cores = Cores()
-        self._charge = Charge(root, fresh, twin)
+        self._charge = Charge(root, fresh, twin, earlier)
         self._last: dict[int, Memory] = {}
         self._stubborn: set[int] = set() if resets_root else {root}
         self._next_scan = self._next_cpu = 0.0
@@ -114,7 +118,7 @@ class Sampler:
 
     def _note(self, members: dict[int, Memory], above: int, at: float) -> None:
         if len(members) > 1:
-            upper = sum(found.held for found in members.values()) + above - self.fresh
+            upper = sum(found.held for found in members.values()) + above - self.base
             if self._charge.is_worth_a_look(upper, self.peak, self.limit, at):
                 self._charge.look(members, upper, self.limit)
         self.now = max(0, self._charge.estimate(members))
@@ -129,8 +133,8 @@ class Sampler:
         return self.now
 
 
-def peak_of(head: dict[str, Any], fresh: int, sampler: Sampler | None) -> int:
-    """The peak of a call by its own account, and by the samples of it if there are any.
+def peak_of(head: dict[str, Any], base: int, sampler: Sampler | None) -> int:
+    """The peak of a call above `base`, by its own account, and by the samples of it, if any.
 
     The account tells of the time since the last sample.
     """
@@ -142,12 +146,12 @@ def peak_of(head: dict[str, Any], fresh: int, sampler: Sampler | None) -> int:
     if "highest" in head:
         file = max(after.file, before.file, sampler.most_file if sampler is not None else 0)
         most = max(most, head["highest"] - file)
-    most += head.get("left", 0) - fresh
+    most += head.get("left", 0) - base
     child = head.get("child", 0)
     if child > max(after.highest, head.get("highest", 0)):
         # Children that lived between two samples are known by the largest of them. What was
         # forked for a program has had the size of its parent: only a larger one tells something.
         has_parents_pages = sampler is not None and sampler.is_largest_child_forked
         own = 0 if has_parents_pages else after.held
-        most = max(most, child - FILES_OF_A_CHILD + own - fresh)
+        most = max(most, child - FILES_OF_A_CHILD + own - base)
     return max(0, most, sampler.peak if sampler else 0)

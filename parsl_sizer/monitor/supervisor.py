@@ -15,15 +15,19 @@ from collections.abc import Callable
 from typing import Any
 
 from . import call, cgroup, node_ledger, outgoing, probe, report, wire
+from .account import Leftovers
 from .inline import run_packed_inline
 from .keeper import Keeper
-from .node import can_be_supervised
+from .node import can_be_supervised, facts
 from .node_ledger import UNCLAIMED, Place
 from .sandbox import Sandbox, used, working_folder
 from .watch import Watch
 
-LEFTOVER, LEFTOVER_SHARE = 16_000_000, 0.1
-"""A runner that a task left with more than both, above what it had fresh, is replaced."""
+LEFTOVER = 16_000_000
+"""A runner is not replaced for less than this that other categories have left in it."""
+LEFTOVER_SHARE = 0.1
+"""All runners of a node together keep at most this share of its memory for what no task that
+runs is charged for, and so no reservation covers."""
 READY_S = 30.0
 """A runner that has not tidied up after a call by then is replaced: something in it hangs.
 
@@ -56,7 +60,10 @@ class Supervisor:
         self._sock: socket.socket | None = None
         self._poll = select.poll()
         self._held: int | None = None
+        self._left = Leftovers(0)
+        self._category: str | None = None
         self._keeps = False
+        self._before = self._base = 0  # held when the last call began, and not charged for
         self._sandbox = Sandbox() if has_own_folder else None
         self._patron = probe.patron()
         place = cgroup.place("memory")
@@ -119,6 +126,7 @@ class Supervisor:
             self.pid,
             twin=self._keeper.pid,
             fresh=self.fresh,
+            base=self._base,
             folder=folder,
             patron=self._patron,
             place=place,
@@ -162,19 +170,34 @@ class Supervisor:
         return self
 
     def _prepare(self, order: dict[str, Any], place: Place) -> None:
-        """Have a runner that the task is not charged more for than it should, and limit it."""
+        """Have a runner that the node can bear what is left in, and limit it."""
         limit = (order.get("limits") or {}).get("memory") if order.get("enforce") else None
-        self._limit(limit, place)
-        if self._sock is not None:
-            held = self._await_ready(self._sock) if self._held is None else self._held
-            kept, self._keeps = self._keeps, bool(order.get("keep_caches"))
-            most = max(LEFTOVER, LEFTOVER_SHARE * (limit or 0))
-            if self._keeps:  # who pays for caches does not pay for what others happened to leave
-                most = math.inf if kept else LEFTOVER
-            if held is not None and held - self.fresh <= most:
-                return
+        held = self._held_by_runner()
+        category, keeps = order.get("category"), bool(order.get("keep_caches"))
+        if held is not None:
+            self._left.note(self._category, held - self._before, adds_up=self._keeps)
+            own = held - self._left.base(category, held)
+            others = held - self.fresh - own
+            is_borne = others <= LEFTOVER or keeps
+            if own > (math.inf if limit is None else limit):
+                held = None  # it would be stopped for what a fresh runner does not hold
+            elif not is_borne and others > _bearable(limit, place):
+                held = None
+        if held is None:
             self._drop()
-        self._keeps = bool(order.get("keep_caches"))
+            held = self._start()
+        self._category, self._keeps, self._before = category, keeps, held
+        self._base = self._left.base(category, held)
+        self._limit(limit, place)
+
+    def _held_by_runner(self) -> int | None:
+        """What the runner holds, if there is one and it is ready."""
+        if self._sock is None:
+            return None
+        return self._await_ready(self._sock) if self._held is None else self._held
+
+    def _start(self) -> int:
+        """Start a runner; gives what it holds."""
         self.pid, self._sock = self._keeper.start()
         wire.limit_wait(self._sock, READY_S)
         self._calls = 0
@@ -184,12 +207,15 @@ class Supervisor:
         if fresh is None:
             raise ConnectionResetError("The runner of this worker died before it was ready.")
         self.fresh = self._held = fresh
+        self._left = Leftovers(fresh)
+        return fresh
 
     def _limit(self, amount: float | None, place: Place) -> None:
         """Have the kernel stop the call above its limit, and above what it may grow to at once."""
         if self._group is not None:
             most = None if amount is None else (amount + place.free("memory")) * BACKSTOP_FACTOR
-            self._group.limit(None if most is None else int(most + BACKSTOP_MORE))
+            earlier = self._base - self.fresh
+            self._group.limit(None if most is None else int(most + earlier + BACKSTOP_MORE))
 
     def _await_ready(self, sock: socket.socket) -> int | None:
         """What the runner holds when it is ready for a call; None if it died, or hangs."""
@@ -240,6 +266,14 @@ class Supervisor:
             self._sock.close()
             self._sock = None
             self._keeper.kill()
+
+
+def _bearable(limit: float | None, place: Place) -> float:
+    """So much that others have left in a runner may stay in it while a call runs."""
+    here = facts()
+    per_core = here.get("memory", 0.0) / max(1.0, here.get("cores", 1.0))
+    room = math.inf if limit is None else limit + place.free("memory")
+    return min(room, LEFTOVER_SHARE * per_core)
 
 
 _idle: list[Supervisor] = []

@@ -11,6 +11,7 @@ import ast
 import hashlib
 import importlib.util
 import json
+import re
 import threading
 import zlib
 from collections import OrderedDict
@@ -159,7 +160,7 @@ def lean(source: str) -> str:
 
     >>> print(lean('def f(x: int) -> int:\\n    "Says so."\\n    return x  # one'))
     def f(x):
-        return x
+     return x
     """
     tree = ast.parse(source)
     for node in ast.walk(tree):
@@ -171,7 +172,8 @@ def lean(source: str) -> str:
         if isinstance(body, list):
             kept = [child for child in body if not _is_text(child)]
             node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
-    return ast.unparse(ast.fix_missing_locations(tree))
+    text = ast.unparse(ast.fix_missing_locations(tree))
+    return re.sub("^ +", lambda found: " " * (len(found[0]) // 4), text, flags=re.MULTILINE)
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -36,6 +36,7 @@ class Watch:
         *,
         twin: int,
         fresh: int,
+        base: int,
         folder: str | None,
         patron: probe.Known | None,
         place: Place,
@@ -47,7 +48,7 @@ class Watch:
         self._grown: float | None = None
         self._began = perf_counter()
         self._order = order
-        self._pid, self._twin, self._fresh = pid, twin, fresh
+        self._pid, self._twin, self._fresh, self._base = pid, twin, fresh, base
         self._folder = folder
         self._limits: dict[str, Limit] = {}
         self._sampler: Sampler | None = None
@@ -87,6 +88,7 @@ class Watch:
         return Sampler(
             self._pid,
             fresh=self._fresh,
+            earlier=self._base - self._fresh,
             limit=limits.get("memory"),
             points=int(self._order.get("series") or 0),
             twin=self._twin,
@@ -158,7 +160,7 @@ class Watch:
             made["ended_processes"] = True
         made["wall_s"], made["cpu_s"] = head["wall_s"], head["cpu_s"]
         if "after" in head:
-            made["peak"]["memory"] = peak_of(head, self._fresh, self._sampler)
+            made["peak"]["memory"] = peak_of(head, self._base, self._sampler)
         self._fill_course(made)
 
     def _fill_course(self, made: dict[str, Any]) -> None:

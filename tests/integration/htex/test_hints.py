@@ -73,12 +73,27 @@ def test_no_retry_runs_a_task_once_whatever_happens(
     assert notes.read_text() == "x"
 
 
-def test_what_a_task_leaves_in_memory_is_not_charged_to_the_next(executor: SizedExecutor) -> None:
-    spec = {"category": "forgetful", "memory": 400, "fixed": True}
+def test_what_a_task_leaves_in_memory_is_not_charged_to_another_category(
+    executor: SizedExecutor,
+) -> None:
+    spec = {"memory": 110, "fixed": True}
+    for number in range(6):
+        spec["category"] = f"forgetful {number}"
+        future = tasks.cache(100, parsl_resource_specification=spec)
+        future.result(LIMIT_S)
+        [attempt] = attempts(future)
+        assert attempt.peak[MEMORY] == pytest.approx(100e6, rel=0.1)
+
+
+def test_what_a_task_leaves_each_time_is_not_charged_again_and_again(
+    executor: SizedExecutor,
+) -> None:
+    spec = {"category": "leaking", "memory": 400, "fixed": True}
     futures = [tasks.cache(100, parsl_resource_specification=spec) for _ in range(6)]
-    assert [future.result(LIMIT_S)[0] for future in futures] == [1] * 6
     for future in futures:
-        assert attempts(future)[0].peak[MEMORY] == pytest.approx(100e6, rel=0.1)
+        future.result(LIMIT_S)
+        [attempt] = attempts(future)
+        assert attempt.peak[MEMORY] < 220e6
 
 
 def test_with_keep_caches_it_stays_and_is_charged(executor: SizedExecutor) -> None:
@@ -87,11 +102,12 @@ def test_with_keep_caches_it_stays_and_is_charged(executor: SizedExecutor) -> No
     for _ in range(6):  # one after the other: two workers, two caches
         future = tasks.cache(50, parsl_resource_specification=spec)
         count, process = future.result(LIMIT_S)
-        found.setdefault(process, []).append(count)
-        assert attempts(future)[0].peak[MEMORY] >= count * 50e6 * 0.95
+        counts = found.setdefault(process, [])
+        counts.append(count)  # others may have left some there before
+        assert attempts(future)[0].peak[MEMORY] >= len(counts) * 50e6 * 0.95
     assert len(found) <= 2
     for counts in found.values():
-        assert counts == list(range(1, len(counts) + 1))
+        assert counts == list(range(counts[0], counts[0] + len(counts)))
 
 
 def test_temporary_files_stay_for_the_next_task_unless_the_hint_says_otherwise(

@@ -164,13 +164,14 @@ def test_temporary_files_of_a_call_that_is_stopped_or_lost_go(
 
     def write() -> None:
         with tempfile.NamedTemporaryFile(delete=False) as file:
+            note.write_text(file.name)
             file.write(b"0" * 30_000_000)
-        note.write_text(file.name)
         if die:
             os._exit(1)
         time.sleep(1000)
 
-    report = run(write, isolation=supervised, limits={"disk": 10_000_000})
+    limits = {} if die else {"disk": 10_000_000}
+    report = run(write, isolation=supervised, limits=limits)
     assert report["ending"] == ("died" if die else "stopped")
     assert not Path(note.read_text()).exists()
 

@@ -48,6 +48,7 @@ def test_a_call_grows_only_by_what_it_is_known_to_use(
         os.getpid(),
         twin=0,
         fresh=0,
+        base=0,
         folder=None,
         patron=None,
         place=place,
