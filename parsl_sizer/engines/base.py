@@ -22,13 +22,12 @@ from parsl_sizer.model import (
     SizerError,
 )
 from parsl_sizer.monitor import travel
+from parsl_sizer.monitor.node import facts
 from parsl_sizer.monitor.wire import Plain
 from parsl_sizer.sizing import Sizer
 
 SIZED_KINDS = frozenset({Kind.CORES, Kind.MEMORY, Kind.DISK})
 GB = 1e9
-NOT_KNOWN = 1e15
-"""Stands for the disk of a node that nobody has seen: more than any task asks for."""
 
 
 class CannotWrap(SizerError, TypeError):
@@ -49,11 +48,13 @@ class NodeLedgers(NamedTuple):
     most: float | None
     """The memory up to which a task may grow; None if that is not known, so that none does."""
     capacity: Amounts
-    """What each node has; of the other kinds, what it finds."""
+    """What the user says that each node has; of the other kinds, what it finds."""
     of_workers: bool = False
     """Whether each worker on a host has a ledger of its own."""
     patience_s: float = math.inf
     """How long a task waits at a node that is full, before it is sent elsewhere."""
+    shared: bool = False
+    """Whether other runs of the user reserve memory there, too, as far as the node has some."""
 
 
 class Engine(ABC):
@@ -105,18 +106,29 @@ class Engine(ABC):
         return 0
 
     def stated(self) -> Resources | None:
-        """What a node will have, as far as that is known before one is here; None if not."""
+        """What a node will have, as far as that is known before one is here; None if not.
+
+        What is not said of its disk is taken to be as here.
+        """
+        known = {**self._provided(), **(self.node or {})}
+        if Kind.MEMORY not in known:
+            return None
+        return Resources(cores=1.0, disk=facts().get("disk", 0.0)).updated(known)
+
+    def _granted(self, found: Resources) -> Resources:
+        """Return what a node has, of what it finds, by the provider's and the user's words."""
+        provided = {
+            kind: min(amount, found[kind] or amount) for kind, amount in self._provided().items()
+        }
+        return found.updated({**provided, **(self.node or {})})
+
+    def _provided(self) -> Amounts:
+        """Return what the provider asks for on each node."""
         provider = getattr(self.inner, "provider", None)
         cores = getattr(provider, "cores_per_node", None)
         memory = getattr(provider, "mem_per_node", None)
-        known: dict[Kind, float] = dict(self.node or {})
-        if cores:
-            known.setdefault(Kind.CORES, float(cores))
-        if memory:
-            known.setdefault(Kind.MEMORY, memory * GB)
-        if Kind.MEMORY not in known:
-            return None
-        return Resources(cores=1.0, disk=NOT_KNOWN).updated(known)
+        said = {Kind.CORES: cores or 0.0, Kind.MEMORY: (memory or 0.0) * GB}
+        return {kind: float(amount) for kind, amount in said.items() if amount > 0}
 
     def of(self, attempt: Attempt) -> Engine:
         """The engine that runs this attempt."""
@@ -155,6 +167,10 @@ class Engine(ABC):
     @abstractmethod
     def nodes(self) -> Sequence[Node] | None:
         """The nodes that are here now; None if the inner executor cannot say."""
+
+    def renamed(self, name: str) -> str:
+        """Return the name that a node has by now, of which `nodes` once spoke by this one."""
+        return name
 
     def close(self) -> None:  # noqa: B027
         """Nobody asks for `nodes` any more: give back what it holds. From the same thread."""

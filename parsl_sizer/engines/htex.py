@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import pickle
-import socket
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
@@ -21,8 +21,8 @@ from parsl.serialize.concretes import DillSerializer
 from parsl.serialize.facade import pack_buffers
 
 from parsl_sizer.model import Amounts, Ending, Kind, Node, Resources
+from parsl_sizer.monitor import node as monitored
 from parsl_sizer.monitor import travel
-from parsl_sizer.monitor.node import facts
 
 from .base import Engine, NodeLedgers, Verdict
 
@@ -30,10 +30,19 @@ NO_KWARGS = serialize({})
 MOST = 1e18
 ELSEWHERE_S = 0.5
 """After so long a node that has no room for a task sends it back, if there are others."""
+SILENT_S = 10.0
+"""A manager whose workers have not said in this time where they are counts as a node of its own.
+On two busy cores they take 2 s to start and say it."""
+PROBES = 64
+"""So many calls of nothing are sent at once at most; they take an idle HTEX 0.1 s."""
 
 
 class HighThroughput(Engine):
-    """Managers are nodes, until two of them turn out to be on one host."""
+    """Nodes are hosts, or what jobs have been granted of them; each has one or more managers.
+
+    On which node a manager is its workers say. Until then it counts as one by itself where nodes
+    are granted; else it may share its host with others, and is asked first.
+    """
 
     name = "HTEX"
     takes = frozenset({"priority"})
@@ -42,19 +51,25 @@ class HighThroughput(Engine):
 
     def __init__(self, inner: Any, node: Amounts | None = None) -> None:
         super().__init__(inner, node)
-        self._is_local = isinstance(inner.provider, LocalProvider) and isinstance(
-            inner.provider.launcher, (SingleNodeLauncher, SimpleLauncher)
+        provider = inner.provider
+        # What PARSL_CORES or PARSL_MEMORY_GB in its worker_init grant, workers say themselves.
+        self._is_local = (
+            isinstance(provider, LocalProvider)
+            and isinstance(provider.launcher, (SingleNodeLauncher, SimpleLauncher))
+            and "PARSL_" not in provider.worker_init
         )
-        self._host = socket.gethostname()
-        self._hosts: dict[str, str] = {}  # of managers, from the reports of their tasks
-        self._facts: dict[str, Resources] = {}  # of hosts
+        self._here = monitored.name()
+        self._names: dict[str, str] = {}  # of managers' nodes, from the reports of their tasks
+        self._facts: dict[str, Resources] = {}  # of nodes
         self._latest: Resources | None = None
+        self._is_granted = False  # whether the latest node is a part of its host
+        self._now = time.monotonic
+        self._seen_at: dict[str, float] = {}  # managers of which the node is not known
         self._workers = 0  # of the largest manager
         self._most = 0.0  # memory of a node
-        self._is_unknown = False
+        self._calls_to_know = 0
         self._is_equipped = True  # until a worker says that it has not got the monitor
-        self._probe: Future[Any] | None = None
-        provider = inner.provider
+        self._probes: Sequence[Future[Any]] = ()
         self._managers: int = provider.max_blocks * provider.nodes_per_block
 
     @property
@@ -65,7 +80,9 @@ class HighThroughput(Engine):
     @property
     def ledgers(self) -> NodeLedgers:
         patience_s = ELSEWHERE_S if self.is_shared else math.inf
-        return NodeLedgers(self._most or None, self.node or {}, patience_s=patience_s)
+        node = self.node or {}
+        shared = Kind.MEMORY not in node
+        return NodeLedgers(self._most or None, node, shared=shared, patience_s=patience_s)
 
     @property
     def slots(self) -> int:
@@ -74,24 +91,29 @@ class HighThroughput(Engine):
 
     def stated(self) -> Resources | None:
         if self._is_local:
-            return self._with_node(_resources(facts()))
+            return self._granted(_resources(monitored.facts()))
         return super().stated()
 
     def nodes(self) -> Sequence[Node] | None:
         managers = self._managers_here()
         if managers is None:
-            self._is_unknown = False
+            self._calls_to_know = 0
             return ()
         self._managers = max(self._managers, len(managers))
         counts = [int(manager["worker_count"]) for manager in managers]
         self._workers = max(counts, default=self._workers)
+        if unheard := self._unheard(managers):
+            counts = [int(manager["worker_count"]) for manager in unheard]
+            # HTEX fills one manager after the other, so that so many calls reach all of them.
+            self._calls_to_know = min(sum(counts) - min(counts) + 1, PROBES)
+            return None
         slots: dict[str, int] = {}
         for manager in managers:
             name = self._name(manager["manager"])
             slots[name] = slots.get(name, 0) + int(manager["worker_count"])
         if not slots and self._is_local and not self.group:
-            slots[self._host] = 0  # its workers are about to come: tasks may wait for them there
-        self._is_unknown = any(self._capacity(name) is None for name in slots)
+            slots[self._here] = 0  # its workers are about to come: tasks may wait for them there
+        self._calls_to_know = int(any(self._capacity(name) is None for name in slots))
         nodes = [
             Node(name, self._in_slots(capacity, count), slots=count)
             for name, count in slots.items()
@@ -99,6 +121,24 @@ class HighThroughput(Engine):
         ]
         self._most = max([self._most, *(node.capacity.memory for node in nodes)])
         return nodes
+
+    def _unheard(self, managers: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        """Return the managers that may share a node with others, and may yet say so."""
+        if self._is_local or self._is_granted or self._managers == 1:
+            return ()
+        now = self._now()
+        names = [str(manager["manager"]) for manager in managers]
+        self._seen_at = {
+            name: self._seen_at.get(name, now) for name in names if name not in self._names
+        }
+        return [
+            manager
+            for manager, name in zip(managers, names, strict=True)
+            if now - self._seen_at.get(name, -math.inf) < SILENT_S
+        ]
+
+    def renamed(self, name: str) -> str:
+        return self._names.get(name, name)
 
     def has_died(self) -> bool:
         process = self.inner.interchange_proc
@@ -120,13 +160,16 @@ class HighThroughput(Engine):
         return sum(int(manager["worker_count"]) for manager in managers)
 
     def probe(self) -> Future[Any] | None:
-        if not self._is_unknown or (self._probe is not None and not self._probe.done()):
+        if not self._calls_to_know or not all(probe.done() for probe in self._probes):
             return None
         # A call of nothing much: what matters is the place that its report comes from.
         order = {"enforce": False, "isolation": "inline", "shared_process": True}
-        self._probe = self.inner.submit(travel.wrapped(int), {}, order)
-        self._probe.add_done_callback(self._probed)
-        return self._probe
+        self._probes = [
+            self.inner.submit(travel.wrapped(int), {}, order) for _ in range(self._calls_to_know)
+        ]
+        for probe in self._probes:
+            probe.add_done_callback(self._probed)
+        return self._probes[-1]
 
     def _probed(self, probe: Future[Any]) -> None:
         if probe.exception() is None and isinstance(probe.result(), Mapping):
@@ -138,11 +181,15 @@ class HighThroughput(Engine):
         host, pool, facts = report.get("host"), report.get("pool"), report.get("node")
         if not isinstance(host, str) or not isinstance(facts, Mapping):
             return False
-        is_news = host not in self._facts
+        name = report.get("node_name")
+        if not isinstance(name, str):
+            name = host
+        is_news = name not in self._facts
         if is_news:
-            self._facts[host] = self._latest = self._with_node(_resources(facts))
-        if isinstance(pool, str) and self._hosts.get(pool) != host:
-            self._hosts[pool] = host
+            self._facts[name] = self._latest = self._granted(_resources(facts))
+            self._is_granted = name != host
+        if isinstance(pool, str) and self._names.get(pool) != name:
+            self._names[pool] = name
             is_news = True
         return is_news
 
@@ -193,7 +240,7 @@ class HighThroughput(Engine):
         return None
 
     def _name(self, manager: str) -> str:
-        return self._hosts.get(manager) or (self._host if self._is_local else manager)
+        return self._names.get(manager) or (self._here if self._is_local else manager)
 
     def _capacity(self, name: str) -> Resources | None:
         """What the node has; one not heard of yet is taken to be like the latest one."""
@@ -204,9 +251,6 @@ class HighThroughput(Engine):
         if Kind.CORES in (self.node or {}) or slots <= capacity.cores:
             return capacity
         return capacity.updated({Kind.CORES: float(slots)})
-
-    def _with_node(self, facts: Resources) -> Resources:
-        return facts.updated(self.node or {})
 
 
 def _resources(facts: Mapping[str, object]) -> Resources:

@@ -151,6 +151,10 @@ class Several(Engine):
                     self._known[label] = max(rooms, key=lambda room: (room.memory, room.cores))
         return [node for nodes in list(self._here.values()) for node in nodes]
 
+    def renamed(self, name: str) -> str:
+        label, _, own = name.partition(BETWEEN)
+        return f"{label}{BETWEEN}{self.parts[label].renamed(own)}" if label in self.parts else name
+
     def close(self) -> None:
         for part in self.parts.values():
             part.close()

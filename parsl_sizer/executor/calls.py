@@ -126,13 +126,17 @@ class Call:
         # Also what does not grow is counted: others must not grow into it.
         kinds = ("memory", "disk") if engine.is_shared else ("memory",)
         amounts = {name: limits[name] for name in kinds if name in limits}
-        if ledgers is None or not amounts or not (grows or engine.is_shared):
+        if ledgers is None or not amounts:
+            return None
+        if not (grows or engine.is_shared or ledgers.shared):
             return None
         claim: dict[str, object] = {
             "ledger": self.ledger + engine.group,
             "capacity": {kind.value: amount for kind, amount in ledgers.capacity.items()},
             "amounts": amounts,
         }
+        if ledgers.shared:
+            claim["shared"] = True
         if ledgers.of_workers:
             claim["of_worker"] = True
         if grows and not attempt.enforced:

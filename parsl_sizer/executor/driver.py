@@ -33,6 +33,7 @@ from parsl_sizer.model import (
     logger_for,
 )
 from parsl_sizer.sizing import (
+    Action,
     Consult,
     Consulted,
     Ended,
@@ -45,6 +46,7 @@ from parsl_sizer.sizing import (
     Loaded,
     Settle,
     Sizer,
+    Started,
     Submitted,
     Tick,
     Withdrawn,
@@ -288,7 +290,14 @@ class Driver:
             self._over(job, None, self._reason)
 
     def _handle(self, event: Event) -> None:
-        for action in self._sizer.handle(event, self.now()):
+        self._act(self._sizer.handle(event, self.now()))
+
+    def _note(self, event: Event) -> None:
+        """Take an event in, and launch nothing yet."""
+        self._act(self._sizer.note(event))
+
+    def _act(self, actions: Sequence[Action]) -> None:
+        for action in actions:
             if isinstance(action, Launch):
                 self._launch(action.attempt)
             elif isinstance(action, Settle):
@@ -482,14 +491,29 @@ class Driver:
 
     def _set_nodes(self, nodes: Sequence[Node]) -> None:
         here = {node.name: node for node in self._engine.still_here(nodes)}
-        for name in [name for name in self._nodes if name not in here]:
+        gone = [name for name in self._nodes if name not in here]
+        come = [node for name, node in here.items() if self._nodes.get(name) != node]
+        for name in gone:
             del self._nodes[name]
-            self._handle(Left(name))
-        for name, node in here.items():
-            if self._nodes.get(name) != node:
-                logger.info("Node %s has %s", name, node.capacity)
-                self._nodes[name] = node
-                self._handle(Joined(node))
+            self._note(Left(name))
+        for node in come:
+            logger.info("Node %s has %s", node.name, node.capacity)
+            self._nodes[node.name] = node
+            self._note(Joined(node))
+        if gone:
+            self._move_to_renamed()
+        if gone or come:
+            self._handle(Tick())
+
+    def _move_to_renamed(self) -> None:
+        """Have what runs on nodes that have another name now hold what it has there."""
+        for job in self._jobs.values():
+            attempt = job.running
+            if attempt is None or attempt.node is None or attempt.node in self._nodes:
+                continue
+            name = self._engine.renamed(attempt.node)
+            if name in self._nodes:
+                self._note(Started(attempt, name))
 
     def _look_at(self, nodes: Sequence[Node] | None) -> None:
         """Take note of the nodes, if the engine could say; and ask one that has not said yet."""

@@ -1,13 +1,15 @@
-"""What this machine has, as far as a worker may use it and can know."""
+"""What a worker may use of this machine: the least that anyone who grants it has said."""
 
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 import time
 from functools import lru_cache
 
 from . import cgroup, probe
+from .grant import Grant, granted
 
 FOR_S = 60.0
 """Facts are read again after this time: disks fill."""
@@ -30,28 +32,44 @@ def facts() -> dict[str, float]:
     return _known
 
 
+def name() -> str:
+    """Return the name of this node: a host, and the job if that is granted a part of it."""
+    grant, host = grant_here(), socket.gethostname()
+    return host if grant.name is None else f"{host} {grant.name}"
+
+
+@lru_cache(maxsize=1)
+def grant_here() -> Grant:
+    """Return what the batch system has granted this process, by its environment at first sight."""
+    return granted(os.environ, socket.gethostname())
+
+
 def cores() -> float | None:
-    """The processors this process may run on, or its group's quota if that is less."""
+    """Return how many processors this process may run on, by its group's quota and its grant."""
     if hasattr(os, "sched_getaffinity"):
         count: float | None = float(len(os.sched_getaffinity(0)))
     else:
         count = float(os.cpu_count() or 0) or None
-    quota = cgroup.cores(cgroup.place("cpu"))
-    return count if quota is None or count is None else min(count, quota)
+    said = [count, cgroup.cores(cgroup.place("cpu")), *grant_here().cores]
+    return min((number for number in said if number), default=None)
 
 
 def memory() -> float | None:
-    """The memory of the machine, or of this process's group if that is less."""
+    """Return the memory of the machine, of this process's group, or of its grant: the least.
+
+    Of whose memory nothing is said, but who is granted some of the cores, the memory is in
+    proportion: its neighbours are granted theirs in the same way.
+    """
     try:
-        total: float | None = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):
-        total = None
-    limits = [
-        amount
-        for amount in (total, cgroup.memory(cgroup.place("memory")))
-        if amount is not None and amount > 0
-    ]
-    return min(limits, default=None)
+        total = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError, TypeError):
+        total = 0.0
+    grant, limit = grant_here(), cgroup.memory(cgroup.place("memory"))
+    said = [total, limit, grant.memory]
+    is_unsaid = grant.memory is None and not (limit and limit < total)
+    if is_unsaid and grant.cores and (count := os.cpu_count()):
+        said.append(total * min(1.0, grant.cores[-1] / count))
+    return min((amount for amount in said if amount), default=None)
 
 
 def is_short_of_memory() -> bool:

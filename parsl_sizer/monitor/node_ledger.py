@@ -18,11 +18,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from . import probe
+from . import node, probe
 from .claims import Amounts, Claim, Ledger
-from .node import facts
 
 OLD_S = 86_400.0
+MACHINE = "machine"
+"""The ledger of all runs of a user on a host that have been granted no part of it."""
 
 
 class Place:
@@ -86,14 +87,29 @@ def claimed(claim: dict[str, Any] | None) -> Iterator[Place]:
 
 def _claim_on_host(claim: dict[str, Any]) -> Claim:
     # Of disk, what is free has what tasks wrote taken off already.
-    capacity = {name: amount for name, amount in facts().items() if name != "disk"}
+    capacity = {name: amount for name, amount in node.facts().items() if name != "disk"}
     capacity.update(claim["capacity"])
-    name, worker = str(claim["ledger"]), probe.patron()
+    name, worker = ledger_of(claim), probe.patron()
     try:
         return _waited_for(claim, capacity, folder(name), worker)
     except FileNotFoundError:  # somebody has tidied up
         folder.cache_clear()
         return _waited_for(claim, capacity, folder(name), worker)
+
+
+def ledger_of(claim: dict[str, Any]) -> str:
+    """Return the name of the ledger that a claim on this host belongs to.
+
+    That is the run's own, if the user has said how much memory its tasks may have here. Else it is
+    that of the grant, or of the machine, which other runs and executors of the user share.
+    """
+    run, grant = str(claim["ledger"]), node.grant_here().name
+    if not claim.get("shared"):
+        return run
+    if grant is None:
+        return MACHINE
+    # A job is one wherever it is seen from; each run counts its blocks from 0.
+    return grant if grant.startswith("job ") else f"{run} {grant}"
 
 
 def _claim_on_worker(claim: dict[str, Any]) -> Claim:

@@ -34,6 +34,7 @@ def _place(isolation: str, layers: tuple[str, ...]) -> dict[str, Any]:
         "wall_s": 0.0,
         "cpu_s": None,
         "host": socket.gethostname(),
+        "node_name": node.name(),
         "pool": os.environ.get("PARSL_WORKER_POOL_ID"),
         "block": os.environ.get("PARSL_WORKER_BLOCK_ID"),
         "isolation": isolation,

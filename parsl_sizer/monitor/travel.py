@@ -29,6 +29,7 @@ MODULES = (
     "claims",
     "course",
     "fork",
+    "grant",
     "inline",
     "keeper",
     "limit",

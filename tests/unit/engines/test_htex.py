@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from parsl.executors import HighThroughputExecutor
 from parsl.launchers import SrunLauncher
 from parsl.providers import LocalProvider
 
-from parsl_sizer.engines.htex import ELSEWHERE_S, HighThroughput
+from parsl_sizer.engines.htex import ELSEWHERE_S, SILENT_S, HighThroughput
 from parsl_sizer.executor.calls import Call
 from parsl_sizer.model import Amounts, Attempt, Kind, Node, OptOut, Resources, TaskInfo
 
@@ -46,8 +48,16 @@ def manager(name: str, workers: int = 4, **more: Any) -> dict[str, Any]:
     return {"manager": name, "worker_count": workers, "active": True, "draining": False} | more
 
 
-def report(host: str, pool: str, **facts: Any) -> dict[str, Any]:
-    return {"host": host, "pool": pool, "node": facts}
+def report(host: str, pool: str, job: str | None = None, **facts: Any) -> dict[str, Any]:
+    name = host if job is None else f"{host} job {job}"
+    return {"host": host, "node_name": name, "pool": pool, "node": facts}
+
+
+def wait_for_all(made: HighThroughput) -> None:
+    """Let its managers be silent for so long that they count as nodes all the same."""
+    made.nodes()
+    now = made._now()
+    made._now = lambda: now + SILENT_S
 
 
 def engine(node: Amounts | None = None, **options: Any) -> HighThroughput:
@@ -62,12 +72,14 @@ def test_before_anything_is_known_no_node_is_made_up() -> None:
     made = engine()
     made.inner.managers = [manager("m1")]
     assert made.stated() is None
+    wait_for_all(made)
     assert made.nodes() == []
 
 
 def test_a_stated_node_is_what_managers_have_until_they_report() -> None:
     made = engine({Kind.MEMORY: 64 * GB, Kind.CORES: 8.0})
     made.inner.managers = [manager("m1"), manager("m2")]
+    wait_for_all(made)
     found = names(made.nodes())
     assert set(found) == {"m1", "m2"}
     assert found["m1"].capacity.memory == 64 * GB
@@ -101,7 +113,65 @@ def test_a_node_not_heard_of_yet_is_taken_to_be_like_the_latest() -> None:
     made = engine()
     made.inner.managers = [manager("m1"), manager("m2")]
     made.seen(report("h1", "m1", cores=8, memory=32 * GB, disk=1e12))
+    wait_for_all(made)
     assert names(made.nodes())["m2"].capacity.memory == 32 * GB
+
+
+def test_a_manager_that_may_share_its_host_is_asked_before_anything_runs_there() -> None:
+    """Three managers on one host counted as three hosts, until the first tasks came back."""
+    made = engine({Kind.MEMORY: GB})
+    made.inner.managers = [manager("m1", 2), manager("m2", 4), manager("m3", 2)]
+    assert made.nodes() is None
+    assert made._calls_to_know == 7  # if six went to two of them
+    for pool in ("m1", "m2"):
+        made.seen(report("h1", pool, cores=8, memory=32 * GB, disk=1e12))
+    assert made.nodes() is None
+    made.seen(report("h1", "m3", cores=8, memory=32 * GB, disk=1e12))
+    [node] = made.nodes()
+    assert (node.name, node.slots, node.capacity.memory) == ("h1", 8, GB)
+    assert made._calls_to_know == 0
+
+
+def test_the_only_manager_that_there_may_be_is_a_node_at_once() -> None:
+    made = engine({Kind.MEMORY: GB}, provider=LocalProvider(launcher=SrunLauncher(), max_blocks=1))
+    made.inner.managers = [manager("m1")]
+    assert set(names(made.nodes())) == {"m1"}
+    made.seen(report("h1", "m1", cores=8, memory=32 * GB, disk=1e12))
+    assert set(names(made.nodes())) == {"h1"}
+    assert made.renamed("m1") == "h1"
+    assert made.renamed("h1") == "h1"
+
+
+def test_two_grants_on_one_host_are_two_nodes() -> None:
+    made = engine()
+    made.inner.managers = [manager("m1"), manager("m2"), manager("m3", workers=2)]
+    facts = {"cores": 2, "memory": 2 * GB, "disk": 1e12}
+    made.seen(report("h1", "m1", "7", **facts))
+    # Where a node is a grant the others have one of their own, so that nobody need wait.
+    assert set(names(made.nodes())) == {"h1 job 7", "m2", "m3"}
+    made.seen(report("h1", "m2", "8", **facts))
+    made.seen(report("h1", "m3", "7", **facts))  # a second manager of the first job
+    found = names(made.nodes())
+    assert {name: node.slots for name, node in found.items()} == {"h1 job 7": 6, "h1 job 8": 4}
+    assert all(node.capacity.memory == 2 * GB for node in found.values())
+
+
+def test_a_node_has_no_more_than_its_provider_asks_for() -> None:
+    provider = remote()
+    provider.cores_per_node, provider.mem_per_node = 2, 4
+    made = engine(provider=provider)
+    made.inner.managers = [manager("m1", workers=2)]
+    made.seen(report("h1", "m1", cores=8, memory=32 * GB, disk=1e12))
+    assert names(made.nodes())["h1"].capacity == Resources(cores=2, memory=4 * GB, disk=1e12)
+    made.seen(report("h2", "m1", cores=1, memory=2 * GB, disk=1e12))
+    assert names(made.nodes())["h2"].capacity.memory == 2 * GB
+
+
+def test_the_disk_of_a_node_that_nobody_has_seen_is_no_fancy_figure() -> None:
+    made = engine({Kind.MEMORY: GB})
+    stated = made.stated()
+    assert stated is not None
+    assert 0 < stated.disk <= shutil.disk_usage(tempfile.gettempdir()).total
 
 
 def test_what_the_user_states_goes_before_what_nodes_report() -> None:
@@ -133,6 +203,7 @@ def test_more_workers_than_cores_mean_as_many_tasks_at_once() -> None:
     assert names(made.nodes())["h1"].capacity.cores == 16
     stated = engine({Kind.CORES: 2.0, Kind.MEMORY: GB})
     stated.inner.managers = [manager("m1", workers=16)]
+    wait_for_all(stated)
     assert names(stated.nodes())["m1"].capacity.cores == 2
 
 
@@ -187,10 +258,16 @@ def test_on_the_only_node_memory_is_claimed_so_that_tasks_can_grow() -> None:
     assert claim(made, grows=False) is None
 
 
+def test_on_a_machine_that_others_may_use_memory_is_always_claimed() -> None:
+    made = engine(provider=LocalProvider(max_blocks=1))
+    base = {"ledger": "run", "capacity": {}, "amounts": {"memory": GB}, "shared": True}
+    assert claim(made, grows=False) == base
+
+
 def test_on_nodes_that_htex_picks_tasks_grow_and_are_sent_elsewhere() -> None:
     made = engine()
     base: dict[str, object] = {"ledger": "run", "capacity": {}, "patience_s": ELSEWHERE_S}
-    base["amounts"] = {"memory": GB, "disk": GB}
+    base |= {"amounts": {"memory": GB, "disk": GB}, "shared": True}
     assert claim(made) == base
     made.inner.managers = [manager("a"), manager("b")]
     made.seen(report("small", "a", cores=4, memory=8 * GB, disk=GB))

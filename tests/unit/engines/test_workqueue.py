@@ -13,6 +13,7 @@ from parsl.executors.errors import ExecutorError
 from parsl.executors.workqueue.errors import WorkQueueFailure, WorkQueueTaskFailure
 
 from parsl_sizer.engines import CannotWrap, cctools_status
+from parsl_sizer.engines.base import NodeLedgers
 from parsl_sizer.engines.cctools import ELSEWHERE_S, promised_by, unbinding_units, whole_units
 from parsl_sizer.engines.workqueue import MIXES_UP_DISK, WorkQueue
 from parsl_sizer.executor.calls import Call
@@ -269,11 +270,12 @@ def test_a_question_that_nobody_answered_ends_with_the_engine(
 
 def test_tasks_grow_where_all_workers_have_as_much_memory() -> None:
     whole = {Kind.MEMORY: LARGE.memory}
-    assert engine(None, LARGE).ledgers == (LARGE.memory, whole, True, math.inf)
+    assert engine(None, LARGE).ledgers == NodeLedgers(LARGE.memory, whole, True, math.inf)
     nearly = LARGE.updated({Kind.MEMORY: LARGE.memory * 1.001})
-    assert engine(None, nearly, LARGE).ledgers == (LARGE.memory, whole, True, ELSEWHERE_S)
-    assert engine(None, LARGE, SMALL).ledgers == (None, {}, True, ELSEWHERE_S)
-    assert engine().ledgers == (None, {}, True, math.inf)
+    found = engine(None, nearly, LARGE).ledgers
+    assert found == NodeLedgers(LARGE.memory, whole, True, ELSEWHERE_S)
+    assert engine(None, LARGE, SMALL).ledgers == NodeLedgers(None, {}, True, ELSEWHERE_S)
+    assert engine().ledgers == NodeLedgers(None, {}, True, math.inf)
     assert engine(None, LARGE, autolabel=True).ledgers is None
 
 

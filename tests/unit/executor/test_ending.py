@@ -305,6 +305,7 @@ HARMLESS = [
     {"exhausted": [[], {}, 3]},
     {"host": 3, "isolation": b"x"},
     {"node": 5},
+    {"node_name": 5},
     {"node": {"cores": math.nan, "memory": 10**400, "disk": -1}},
     {"out_of_memory": "maybe"},
 ]
@@ -326,7 +327,8 @@ def test_nothing_in_a_report_is_trusted(poison: dict[str, Any], said: str) -> No
 @pytest.mark.parametrize("poison", HARMLESS)
 def test_no_node_is_known_by_nonsense(poison: dict[str, Any]) -> None:
     engine = Htex()
-    engine.node, engine._facts, engine._hosts, engine._latest = None, {}, {}, None
+    engine.inner = engine.node = engine._latest = None
+    engine._facts, engine._names = {}, {}
     engine.seen(report(node={"memory": 5.0}) | poison)
     assert all(0 <= amount <= 1e18 for node in engine._facts.values() for amount in node.values())
 
