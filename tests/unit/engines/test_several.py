@@ -79,6 +79,16 @@ def test_nodes_of_all_groups_are_told_apart_by_name(parts: dict[str, Part]) -> N
         assert several.of(on(node.name)) is parts[node.group]
 
 
+def test_a_node_of_a_group_that_gets_another_name_keeps_its_group(
+    parts: dict[str, Part], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    several = Several(parts)
+    monkeypatch.setattr(parts["big"], "renamed", lambda name: f"{name} job 7")
+    assert several.renamed("big/a") == "big/a job 7"
+    assert several.renamed("standard/a") == "standard/a"
+    assert several.renamed("of nobody") == "of nobody"
+
+
 def test_a_group_that_cannot_say_keeps_its_nodes_and_does_not_hide_others(
     parts: dict[str, Part],
 ) -> None:

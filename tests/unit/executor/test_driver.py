@@ -489,6 +489,23 @@ def test_nodes_that_cannot_be_asked_for_are_asked_for_again(bench: Bench) -> Non
     assert future.result(LIMIT_S) == 1
 
 
+def test_what_runs_on_a_node_that_gets_another_name_holds_what_it_has_there(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second task found all of the memory free that the first one holds."""
+    bench.submit(memory=0.6e9)
+    first = bench.launched(1)
+    monkeypatch.setattr(bench.engine, "renamed", lambda name: "n1 job 7")
+    bench.engine.here = [Node("n1 job 7", NODE.capacity)]
+    until(lambda: list(bench.driver._nodes) == ["n1 job 7"])
+    second, third = bench.submit(memory=0.6e9), bench.submit(memory=0.3e9)
+    bench.launched(2).set_result("small")
+    assert third.result(LIMIT_S) == "small"
+    first.set_result("large")
+    bench.launched(3).set_result("later")
+    assert second.result(LIMIT_S) == "later"
+
+
 def test_a_bad_state_reaches_tasks_that_are_held_also_while_others_keep_coming(
     bench: Bench,
 ) -> None:
