@@ -32,7 +32,7 @@ ELSEWHERE_S = 0.5
 """After so long a node that has no room for a task sends it back, if there are others."""
 SILENT_S = 10.0
 """A manager whose workers have not said in this time where they are counts as a node of its own.
-On two busy cores they take 2 s to start and say it."""
+Three managers on two cores with a load of 20 take 6 s to start them and hear it."""
 PROBES = 64
 """So many calls of nothing are sent at once at most; they take an idle HTEX 0.1 s."""
 
@@ -70,6 +70,7 @@ class HighThroughput(Engine):
         self._calls_to_know = 0
         self._is_equipped = True  # until a worker says that it has not got the monitor
         self._probes: Sequence[Future[Any]] = ()
+        self._probed_at = -math.inf
         self._managers: int = provider.max_blocks * provider.nodes_per_block
 
     @property
@@ -160,8 +161,11 @@ class HighThroughput(Engine):
         return sum(int(manager["worker_count"]) for manager in managers)
 
     def probe(self) -> Future[Any] | None:
-        if not self._calls_to_know or not all(probe.done() for probe in self._probes):
+        now = self._now()
+        waits = now - self._probed_at < SILENT_S and not all(one.done() for one in self._probes)
+        if not self._calls_to_know or waits:
             return None
+        self._probed_at = now
         # A call of nothing much: what matters is the place that its report comes from.
         order = {"enforce": False, "isolation": "inline", "shared_process": True}
         self._probes = [

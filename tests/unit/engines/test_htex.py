@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -130,6 +131,25 @@ def test_a_manager_that_may_share_its_host_is_asked_before_anything_runs_there()
     [node] = made.nodes()
     assert (node.name, node.slots, node.capacity.memory) == ("h1", 8, GB)
     assert made._calls_to_know == 0
+
+
+def test_calls_that_do_not_come_back_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A manager that hangs would keep those that come later from being nodes."""
+    made, sent = engine({Kind.MEMORY: GB}), []
+    monkeypatch.setattr(made.inner, "submit", lambda *_: sent.append(Future()) or sent[-1])
+    made.inner.managers = [manager("m1"), manager("m2")]
+    assert made.nodes() is None
+    assert made.probe() is sent[-1]
+    assert len(sent) == 5
+    assert made.probe() is None
+    now = made._now()
+    made._now = lambda: now + SILENT_S
+    made.inner.managers.append(manager("m3"))
+    assert made.nodes() is None  # of which the new one is asked
+    assert made.probe() is sent[-1]
+    assert len(sent) == 6
+    now += 2 * SILENT_S
+    assert set(names(made.nodes())) == {"m1", "m2", "m3"}
 
 
 def test_the_only_manager_that_there_may_be_is_a_node_at_once() -> None:

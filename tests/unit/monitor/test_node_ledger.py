@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from parsl_sizer.monitor import node_ledger
-from parsl_sizer.monitor.claims import Ledger
+from parsl_sizer.monitor.claims import Full, Ledger
 
 Eventually = Callable[..., Any]
 
@@ -220,6 +220,21 @@ def test_a_ledger_that_somebody_has_removed_is_made_anew(
             assert len(Ledger(node_ledger.folder("run")).table().held) == 1
     finally:
         node_ledger.folder.cache_clear()
+
+
+def test_programs_that_read_a_machine_differently_each_keep_to_their_reading(
+    ledger: Ledger,
+) -> None:
+    claims = [ledger.wait({"memory": 10}, {"memory": 6})]
+    with pytest.raises(Full):
+        ledger.wait({"memory": 8}, {"memory": 3}, patience_s=0.0)
+    claims.append(ledger.wait({"memory": 8}, {"memory": 2}))
+    with pytest.raises(Full):
+        ledger.wait({"memory": 10}, {"memory": 3}, patience_s=0.0)
+    claims.append(ledger.wait({"memory": 10}, {"memory": 2}))
+    assert sum(held["memory"] for held in ledger.table().held.values()) == 10
+    for claim in claims:
+        claim.release()
 
 
 def test_what_is_free_is_what_nobody_holds(ledger: Ledger) -> None:
