@@ -1,4 +1,4 @@
-"""What a worker may use of this machine: the least that anyone who grants it has said."""
+"""What a worker may use of this machine: what was granted, and no more than there is."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def cores() -> float | None:
 def memory() -> float | None:
     """Return the memory of the machine, of this process's group, or of its grant: the least.
 
-    Of whose memory nothing is said, but who is granted some of the cores, the memory is in
-    proportion: its neighbours are granted theirs in the same way.
+    Where some of the cores are granted and nothing is said of memory, memory is in proportion to
+    them: jobs beside this one are granted theirs in the same way.
     """
     try:
         total = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

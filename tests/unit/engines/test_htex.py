@@ -167,7 +167,7 @@ def test_two_grants_on_one_host_are_two_nodes() -> None:
     made.inner.managers = [manager("m1"), manager("m2"), manager("m3", workers=2)]
     facts = {"cores": 2, "memory": 2 * GB, "disk": 1e12}
     made.seen(report("h1", "m1", "7", **facts))
-    # Where a node is a grant the others have one of their own, so that nobody need wait.
+    # Where one node is a grant the other managers have grants of their own: no task need wait.
     assert set(names(made.nodes())) == {"h1 job 7", "m2", "m3"}
     made.seen(report("h1", "m2", "8", **facts))
     made.seen(report("h1", "m3", "7", **facts))  # a second manager of the first job

@@ -143,7 +143,7 @@ def test_the_smallest_of_all_is_what_a_node_has(job: pytest.MonkeyPatch) -> None
     assert node.memory() == 64 * GB
 
 
-def test_who_is_granted_cores_only_has_memory_in_proportion(job: pytest.MonkeyPatch) -> None:
+def test_where_only_cores_are_granted_memory_is_in_proportion(job: pytest.MonkeyPatch) -> None:
     job.setenv("PARSL_CORES", "4")
     assert node.memory() == 16 * GB
     # Two managers of a job share its cores, which Parsl tells each of them.
