@@ -51,6 +51,9 @@ class NodeLedgers(NamedTuple):
     """What the user says that each node has; of the other kinds, what it finds."""
     of_workers: bool = False
     """Whether each worker on a host has a ledger of its own."""
+    is_late: bool = False
+    """Whether a call may begin before it holds anything: the submit side has made room for it,
+    and nothing else uses the node."""
     patience_s: float = math.inf
     """How long a task waits at a node that is full, before it is sent elsewhere."""
     shared: bool = False

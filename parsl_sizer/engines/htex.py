@@ -23,6 +23,7 @@ from parsl.serialize.facade import pack_buffers
 from parsl_sizer.model import Amounts, Ending, Kind, Node, Resources
 from parsl_sizer.monitor import node as monitored
 from parsl_sizer.monitor import travel
+from parsl_sizer.monitor.node_ledger import Presence
 
 from .base import Engine, NodeLedgers, Verdict
 
@@ -68,6 +69,8 @@ class HighThroughput(Engine):
         self._workers = 0  # of the largest manager
         self._most = 0.0  # memory of a node
         self._calls_to_know = 0
+        self._presence: Presence | None = None
+        self._is_alone = False  # on this machine
         self._is_equipped = True  # until a worker says that it has not got the monitor
         self._probes: Sequence[Future[Any]] = ()
         self._probed_at = -math.inf
@@ -80,10 +83,14 @@ class HighThroughput(Engine):
 
     @property
     def ledgers(self) -> NodeLedgers:
-        patience_s = ELSEWHERE_S if self.is_shared else math.inf
-        node = self.node or {}
-        shared = Kind.MEMORY not in node
-        return NodeLedgers(self._most or None, node, shared=shared, patience_s=patience_s)
+        is_shared, node = self.is_shared, self.node or {}
+        return NodeLedgers(
+            self._most or None,
+            node,
+            is_late=self._is_alone and not is_shared,
+            patience_s=ELSEWHERE_S if is_shared else math.inf,
+            shared=Kind.MEMORY not in node,
+        )
 
     @property
     def slots(self) -> int:
@@ -96,6 +103,7 @@ class HighThroughput(Engine):
         return super().stated()
 
     def nodes(self) -> Sequence[Node] | None:
+        self._is_alone = self._is_local and self._has_node_to_itself()
         managers = self._managers_here()
         if managers is None:
             self._calls_to_know = 0
@@ -140,6 +148,19 @@ class HighThroughput(Engine):
 
     def renamed(self, name: str) -> str:
         return self._names.get(name, name)
+
+    def _has_node_to_itself(self) -> bool:
+        """Return whether no other program, or executor, runs tasks on this machine."""
+        try:
+            if self._presence is None:
+                self._presence = Presence()
+            return self._presence.is_alone()
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        if self._presence is not None:
+            self._presence.end()
 
     def has_died(self) -> bool:
         process = self.inner.interchange_proc

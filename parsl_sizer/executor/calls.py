@@ -139,6 +139,8 @@ class Call:
             claim["shared"] = True
         if ledgers.of_workers:
             claim["of_worker"] = True
+        if ledgers.is_late:
+            claim["is_late"] = True
         if grows and not attempt.enforced:
             claim["growth"] = "any"
         elif grows and ledgers.most is not None and OptOut.FIXED not in attempt.task.opt_outs:

@@ -15,6 +15,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator
+from io import FileIO
 from pathlib import Path
 
 from .node import is_short_of_memory
@@ -124,7 +125,7 @@ class Claim:
 class Table:
     """Who holds what, and who is next."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: bytes) -> None:
         known = json.loads(text) if text else {}
         self.held: dict[str, Amounts] = known.get("held", {})
         self.next: str | None = known.get("next")
@@ -142,6 +143,11 @@ class Table:
             amount <= max(0.0, self._left(name, capacity, kind, TOLERANCE))
             for kind, amount in amounts.items()
         )
+
+    def hold(self, name: str, amounts: Amounts) -> None:
+        """Have a claim held."""
+        self.held[name] = amounts
+        self.taken += 1
 
     def grown(
         self, name: str, capacity: Amounts, kind: str, least: float, most: float
@@ -207,6 +213,22 @@ class Ledger:
             raise
         return claim
 
+    def take(self, capacity: Amounts, amounts: Amounts) -> Claim:
+        """Claim for what runs already, whether there is room or not.
+
+        Raises `OSError` if others keep the table for longer than who watches a task may wait.
+        """
+        claim: Claim | None = None
+        try:
+            with self.changing(LOCKED_S) as table:
+                claim = Claim(self, capacity)
+                table.hold(claim.name, amounts)
+        except BaseException:
+            if claim is not None:
+                claim.release()
+            raise
+        return claim
+
     def _takes(self, claim: Claim, capacity: Amounts, amounts: Amounts) -> bool:
         # A look without the lock is cheap, and right if it says no.
         if not self.table().has_room(claim.name, capacity, amounts):
@@ -215,8 +237,7 @@ class Ledger:
             if not table.has_room(claim.name, capacity, amounts):
                 return False
             table.forget(claim.name)
-            table.held[claim.name] = amounts
-            table.taken += 1
+            table.hold(claim.name, amounts)
         return True
 
     def _queue(self, claim: Claim, taken: int) -> None:
@@ -242,9 +263,10 @@ class Ledger:
     def table(self) -> Table:
         """The table as it is now."""
         for path in (self._table, self._new, self._table):  # it may be on its way
-            with contextlib.suppress(FileNotFoundError, ValueError):  # the first is half written
-                return Table(path.read_text())
-        return Table("")
+            # Before every call: a Path takes twice as long. The first table is half written.
+            with contextlib.suppress(FileNotFoundError, ValueError), FileIO(path) as file:
+                return Table(file.readall())
+        return Table(b"")
 
     @contextlib.contextmanager
     def changing(self, patience_s: float = math.inf) -> Iterator[Table]:

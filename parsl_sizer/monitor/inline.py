@@ -13,6 +13,7 @@ from typing import Any
 
 from . import call, keeper, node_ledger, probe, report, wire
 from .account import RSS_UNIT, Account, Leftovers, Tidiness
+from .node_ledger import Place
 from .sampler import Sampler, peak_of
 from .sandbox import Sandbox, used, working_folder
 
@@ -27,10 +28,8 @@ def run_inline(
 ) -> dict[str, Any]:
     """Call a function here and now, and report."""
     run = _run_in_thread if order.get("shared_process") else _run
-    if not order.get("claim"):
-        return run(order, lambda: func(*args, **kwargs), 0.0)
-    with node_ledger.claimed(order["claim"]) as place:
-        return run(order, lambda: func(*args, **kwargs), place.waited_s)
+    with node_ledger.claimed(order.get("claim")) as place:
+        return run(order, lambda: func(*args, **kwargs), place)
 
 
 def run_packed_inline(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
@@ -53,17 +52,17 @@ def run_packed_inline(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
     return made
 
 
-def _run(order: dict[str, Any], func: Callable[[], Any], waited_s: float) -> dict[str, Any]:
+def _run(order: dict[str, Any], func: Callable[[], Any], place: Place) -> dict[str, Any]:
     here = _here()
     tidiness, category = here.tidiness, order.get("category")
-    made = report.blank("inline", here.layers, waited_s)
+    made = report.blank("inline", here.layers, place.waited_s)
     sandbox = None if order.get("sandbox") == "cwd" else here.sandbox()
     tmp = None if sandbox is None else sandbox.path
     with call.Surroundings(order.get("env"), tmp, tidiness.home):
         before = here.held
         base = here.left.base(category, before)
         account = Account(tidiness)
-        here.begin(order, base)
+        here.begin(order, base, place)
         _note(made, func)
         sampler = here.end()
         head = account.closed()
@@ -88,9 +87,10 @@ def _run(order: dict[str, Any], func: Callable[[], Any], waited_s: float) -> dic
     return made
 
 
-def _run_in_thread(_: object, func: Callable[[], Any], waited_s: float) -> dict[str, Any]:
+def _run_in_thread(_: object, func: Callable[[], Any], place: Place) -> dict[str, Any]:
     """Beside other calls in one process, whose memory and folders cannot be told apart."""
-    made = report.blank("inline", ("thread",), waited_s)
+    place.hold()
+    made = report.blank("inline", ("thread",), place.waited_s)
     began, cpu_s = time.perf_counter(), time.thread_time()
     _note(made, func)
     made["wall_s"] = time.perf_counter() - began
@@ -126,7 +126,7 @@ class Here:
         self.layers = ("proc", "hwm") if self.tidiness.last else ("rusage",)
         self.maxrss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
         self._sandbox: Sandbox | None = None
-        self._current: tuple[float, dict[str, Any], int] | None = None
+        self._current: tuple[float, dict[str, Any], int, Place] | None = None
         self._sampler: Sampler | None = None
         self._looking = threading.Lock()
         self._wanted = threading.Event()
@@ -148,12 +148,12 @@ class Here:
         if self._sandbox is not None and self.pid == os.getpid():
             self._sandbox.remove()
 
-    def begin(self, order: dict[str, Any], base: int) -> None:
+    def begin(self, order: dict[str, Any], base: int, place: Place) -> None:
         """Have a call sampled if it lasts."""
         if self._thread is None and self.tidiness.last is not None:
             self._thread = threading.Thread(target=self._look, daemon=True, name="parsl_sizer")
             self._thread.start()
-        self._current = time.perf_counter(), order, base
+        self._current = time.perf_counter(), order, base, place
         if not self._wanted.is_set():
             self._wanted.set()
 
@@ -182,7 +182,8 @@ class Here:
                 if self._current is not None:  # it came in between
                     self._wanted.set()
 
-    def _sample(self, began: float, order: dict[str, Any], base: int) -> None:
+    def _sample(self, began: float, order: dict[str, Any], base: int, place: Place) -> None:
+        place.hold()
         if self._sampler is None:
             fresh, points = self.tidiness.fresh, int(order.get("series") or 0)
             others = keeper.living | self._children_before

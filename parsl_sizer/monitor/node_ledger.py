@@ -13,10 +13,10 @@ import socket
 import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from . import node, probe
 from .claims import Amounts, Claim, Ledger
@@ -25,21 +25,45 @@ OLD_S = 86_400.0
 MACHINE = "machine"
 """The ledger of all runs of a user on a host that have been granted no part of it."""
 
+Made = TypeVar("Made")
+
 
 class Place:
     """What a call holds on its node; without a `claim` nothing is counted there.
 
     Its `growth` is None, "fitting" if it may have more where there is room, or "any" if it
-    has what it takes, since nobody stops it.
+    has what it takes, since nobody stops it. A call that may begin before it holds anything
+    does so with `hold`, which makes the claim `later`.
     """
 
     def __init__(
-        self, claim: Claim | None = None, waited_s: float = 0.0, growth: str | None = None
+        self,
+        claim: Claim | None = None,
+        waited_s: float = 0.0,
+        growth: str | None = None,
+        later: Callable[[], Claim] | None = None,
     ) -> None:
         self.claim = claim
         self.waited_s = waited_s
         """How long there was no room for it."""
-        self.growth = None if claim is None else growth
+        self.growth = None if claim is None and later is None else growth
+        self._later = later
+
+    def hold(self) -> bool:
+        """Make the claim of a call that has lasted, and return whether that was to be done.
+
+        While others keep the ledger it is to be done again, with the next look at the call.
+        """
+        if self._later is None:
+            return False
+        try:
+            self.claim = self._later()
+        except BlockingIOError:
+            return False
+        except OSError:
+            self.growth = None
+        self._later = None
+        return True
 
     def free(self, kind: str) -> float:
         """So much more it might have now, as far as that can be read."""
@@ -64,37 +88,80 @@ class Place:
 UNCLAIMED = Place()
 
 
+class Presence:
+    """A sign to others on this host that a program of this user runs tasks here.
+
+    It is a locked file, as claims are, so that it goes with its process.
+    """
+
+    def __init__(self) -> None:
+        self._sign = _in_folder("programs", lambda ledger: Claim(ledger, {}))
+
+    def is_alone(self) -> bool:
+        """Return whether no other program has one."""
+        return Ledger(self._sign.path.parent).living() == {self._sign.name}
+
+    def end(self) -> None:
+        """Take the sign away."""
+        self._sign.release()
+
+
 @contextlib.contextmanager
 def claimed(claim: dict[str, Any] | None) -> Iterator[Place]:
     """Hold a claim on this node, which may have to be waited for.
 
     Raises `Full` if that takes longer than the claim says, or nobody wants it any more.
     Where no ledger can be kept (no folder that can be written to) the task runs all the same.
+
+    To claim takes longer than a task that is over in a moment. So where the submit side has made
+    room, and nothing else uses the node, a call begins without: unless others have grown into
+    that room, which a look at the ledger says.
     """
     if not claim:
         yield UNCLAIMED
         return
-    began = time.monotonic()
-    made: Claim | None = None
+    place = UNCLAIMED
     with contextlib.suppress(OSError):
-        made = (_claim_on_worker if claim.get("of_worker") else _claim_on_host)(claim)
+        place = _place(claim)
     try:
-        yield Place(made, time.monotonic() - began, claim.get("growth"))
+        yield place
     finally:
-        if made is not None:
-            made.release()
+        if place.claim is not None:
+            place.claim.release()
 
 
-def _claim_on_host(claim: dict[str, Any]) -> Claim:
+def _place(claim: dict[str, Any]) -> Place:
+    growth = claim.get("growth")
+    if claim.get("is_late") and _on_host(claim, _has_room):
+        return Place(growth=growth, later=lambda: _on_host(claim, _taken))
+    began = time.monotonic()
+    made = _claim_on_worker(claim) if claim.get("of_worker") else _on_host(claim, _waited_for)
+    return Place(made, time.monotonic() - began, growth)
+
+
+def _on_host(claim: dict[str, Any], act: Callable[[dict[str, Any], Amounts, Ledger], Made]) -> Made:
+    """Do something about a claim with the ledger of this host."""
     # Of disk, what is free has what tasks wrote taken off already.
     capacity = {name: amount for name, amount in node.facts().items() if name != "disk"}
     capacity.update(claim["capacity"])
-    name, worker = ledger_of(claim), probe.patron()
+    return _in_folder(ledger_of(claim), lambda ledger: act(claim, capacity, ledger))
+
+
+def _in_folder(name: str, act: Callable[[Ledger], Made]) -> Made:
+    """Do something with a ledger of this host."""
     try:
-        return _waited_for(claim, capacity, folder(name), worker)
+        return act(Ledger(folder(name)))
     except FileNotFoundError:  # somebody has tidied up
         folder.cache_clear()
-        return _waited_for(claim, capacity, folder(name), worker)
+        return act(Ledger(folder(name)))
+
+
+def _has_room(claim: dict[str, Any], capacity: Amounts, ledger: Ledger) -> bool:
+    return ledger.table().has_room("", capacity, claim["amounts"])
+
+
+def _taken(claim: dict[str, Any], capacity: Amounts, ledger: Ledger) -> Claim:
+    return ledger.take(capacity, claim["amounts"])
 
 
 def ledger_of(claim: dict[str, Any]) -> str:
@@ -125,14 +192,15 @@ def _claim_on_worker(claim: dict[str, Any]) -> Claim:
     # The folder of a worker goes when it goes.
     home = Path(f"/proc/{pid}/cwd").readlink()
     path = _ours(home / f"parsl_sizer-ledger-{_safe(str(claim['ledger']))}-{pid}")
-    return _waited_for(claim, capacity, path, worker)
+    return _waited_for(claim, capacity, Ledger(path), worker)
 
 
 def _waited_for(
-    claim: dict[str, Any], capacity: Amounts, path: Path, worker: probe.Known | None
+    claim: dict[str, Any], capacity: Amounts, ledger: Ledger, worker: probe.Known | None = None
 ) -> Claim:
-    """The claim, made in this folder, unless its worker dies meanwhile."""
-    return Ledger(path).wait(
+    """The claim, made in this ledger, unless its worker dies meanwhile."""
+    worker = worker or probe.patron()
+    return ledger.wait(
         capacity,
         claim["amounts"],
         claim.get("patience_s", math.inf),

@@ -19,7 +19,7 @@ from .account import Leftovers
 from .inline import run_packed_inline
 from .keeper import Keeper
 from .node import can_be_supervised, facts
-from .node_ledger import UNCLAIMED, Place
+from .node_ledger import Place
 from .sandbox import Sandbox, used, working_folder
 from .watch import Watch
 
@@ -285,9 +285,7 @@ def run_packed(order: dict[str, Any], buffer: bytes) -> dict[str, Any]:
     outgoing.wait()
     if order.get("isolation") == "inline" or not can_be_supervised():
         return run_packed_inline(order, buffer)
-    if not order.get("claim"):
-        return _run(order, buffer, UNCLAIMED)
-    with node_ledger.claimed(order["claim"]) as place:
+    with node_ledger.claimed(order.get("claim")) as place:
         return _run(order, buffer, place)
 
 

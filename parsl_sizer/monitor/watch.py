@@ -61,9 +61,11 @@ class Watch:
         if poll.poll(FIRST_S * 1000):
             return "answered"
         at_first_look()
+        self._hold()
         sampler = self._sampler = self._begin()
         pause_s, usual_s = 0.0, SECOND_S
         while not poll.poll(pause_s * 1000):
+            self._hold()
             took_s = sampler.sample()
             if not sampler.is_root_alive or self._is_orphaned(perf_counter()):
                 return "answered" if poll.poll(0) else "died"
@@ -76,6 +78,13 @@ class Watch:
                 pause_s = min(pause_s, SECOND_S)
             usual_s = min(usual_s * SLOWER, LONGEST_S)
         return "answered"
+
+    def _hold(self) -> None:
+        """Have a call that has lasted so long hold its claim, if it began without."""
+        if self._place.hold() and self._order.get("enforce"):
+            limit = (self._order.get("limits") or {}).get("memory")
+            if limit is not None:
+                self._at_growth(limit)
 
     def _begin(self) -> Sampler:
         """Only what lasts longer than most calls needs all this."""

@@ -43,6 +43,17 @@ def test_it_grows_and_is_done_at_its_first_attempt(tmp_path: Path, isolation: st
         assert "given 200 MB at first, it grew" in only.why
 
 
+@pytest.mark.parametrize("isolation", ["runner", "fork", "inline"])
+def test_what_lasts_is_in_the_ledger_until_its_end(tmp_path: Path, isolation: str) -> None:
+    made, until = sized(htex(1), isolation=isolation), tmp_path / "until"
+    with running(made, tmp_path):
+        future = tasks.hold_until(str(until), 10, parsl_resource_specification=asking(200))
+        wait_until(lambda: sum(held(made)) >= 200e6, "it is held")
+        until.touch()
+        assert future.result(LIMIT_S) == 10
+        assert held(made) == []
+
+
 def test_what_states_exactly_what_it_needs_is_stopped(tmp_path: Path) -> None:
     with running(sized(), tmp_path):
         spec = asking(200, fixed=True)

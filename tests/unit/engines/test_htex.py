@@ -272,10 +272,28 @@ def test_on_the_only_node_memory_is_claimed_so_that_tasks_can_grow() -> None:
     base = {"ledger": "run", "capacity": {"memory": 8 * GB}, "amounts": {"memory": GB}}
     assert claim(made) == base  # no node is known yet
     made.nodes()
+    base["is_late"] = True
     assert claim(made) == base | {"growth": "fitting"}
     assert claim(made, opt_outs=frozenset({OptOut.FIXED})) == base
     assert claim(made, enforced=False) == base | {"growth": "any"}
     assert claim(made, grows=False) is None
+    made.close()
+
+
+def test_what_is_claimed_is_late_only_where_nothing_else_uses_the_node() -> None:
+    first, second = (engine(provider=LocalProvider(max_blocks=1)) for _ in range(2))
+    first.nodes()
+    assert claim(first)["is_late"]
+    second.nodes()
+    first.nodes()
+    assert "is_late" not in claim(first) | claim(second)
+    second.close()
+    first.nodes()
+    assert claim(first)["is_late"]
+    first.inner.managers = [manager("a"), manager("b")]
+    first.nodes()
+    assert "is_late" not in claim(first)
+    first.close()
 
 
 def test_on_a_machine_that_others_may_use_memory_is_always_claimed() -> None:

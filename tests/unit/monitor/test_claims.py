@@ -276,7 +276,7 @@ def test_a_claim_grows_into_what_the_dead_held(ledger: Ledger, eventually: Event
 
 
 def test_an_empty_table_has_room_for_anything() -> None:
-    assert Table("").has_room("one", {"memory": 1}, {"memory": 2})
+    assert Table(b"").has_room("one", {"memory": 1}, {"memory": 2})
 
 
 @pytest.mark.parametrize("step", ["write", "unlink", "rename"])

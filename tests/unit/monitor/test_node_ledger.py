@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from parsl_sizer.monitor import node_ledger
+from parsl_sizer.monitor import inline, node_ledger, watch
 from parsl_sizer.monitor.claims import Full, Ledger
 
 Eventually = Callable[..., Any]
@@ -52,6 +53,108 @@ def test_an_order_with_a_claim_waits_for_it(
     assert report["result"] == 1
     assert report["waited_s"] >= 0
     assert Ledger(tmp_path).table().held == {}
+
+
+@pytest.fixture
+def late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ledger: Ledger
+) -> tuple[dict[str, Any], Ledger]:
+    """A claim for a call that may begin without it, and the ledger that it is made in."""
+    monkeypatch.setattr(node_ledger, "folder", lambda name: tmp_path)
+    claim = {"ledger": "run", "capacity": {"memory": 10}, "amounts": {"memory": 10}}
+    return {**claim, "is_late": True}, ledger
+
+
+def wait_for_claim(path: Path) -> dict[str, Any]:
+    """In a call: last until something is held."""
+    until = time.monotonic() + 30
+    while not (held := Ledger(path).table().held) and time.monotonic() < until:
+        time.sleep(0.001)
+    return held
+
+
+def test_a_call_that_is_over_in_a_moment_claims_nothing(
+    run: Any, isolation: str, late: tuple[dict[str, Any], Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, ledger = late
+    monkeypatch.setattr(watch, "FIRST_S", 30.0)  # also on a machine that is busy
+    monkeypatch.setattr(inline, "LONG_S", 30.0)
+    assert run(os.getpid, isolation=isolation, claim=claim)["ending"] == "returned"
+    assert list(ledger.path.iterdir()) == []
+
+
+def test_a_call_that_lasts_holds_its_claim_until_its_end(
+    run: Any, isolation: str, late: tuple[dict[str, Any], Ledger]
+) -> None:
+    claim, ledger = late
+    report = run(wait_for_claim, ledger.path, isolation=isolation, claim=claim)
+    assert list(report["result"].values()) == [{"memory": 10}]
+    assert ledger.table().held == {}
+    assert ledger.living() == set()
+
+
+def test_what_runs_already_is_counted_though_it_has_no_room(
+    late: tuple[dict[str, Any], Ledger],
+) -> None:
+    claim, ledger = late
+    with node_ledger.claimed(claim) as first, node_ledger.claimed(claim) as second:
+        assert first.hold()
+        assert second.hold()
+        assert not second.hold(), "it is held already"
+        assert list(ledger.table().held.values()) == [{"memory": 10}] * 2
+        assert not second.grown("memory", 11, 11)
+    assert ledger.table().held == {}
+
+
+def test_a_call_does_not_begin_where_others_have_grown_into_its_room(
+    run: Any, isolation: str, late: tuple[dict[str, Any], Ledger]
+) -> None:
+    claim, ledger = late
+    grown = ledger.wait({"memory": 10}, {"memory": 5})
+    report = run(os.getpid, isolation=isolation, claim={**claim, "patience_s": 0.0})
+    assert report["ending"] == "refused"
+    grown.release()
+
+
+def test_while_others_keep_the_ledger_a_claim_is_made_with_the_next_look(
+    late: tuple[dict[str, Any], Ledger],
+) -> None:
+    claim, ledger = late
+    with node_ledger.claimed({**claim, "growth": "any"}) as place:
+        with Ledger(ledger.path).changing():
+            assert not place.hold()
+            assert not place.grown("memory", 11, 11)
+        assert place.hold()
+        assert place.grown("memory", 11, 11)
+    assert ledger.table().held == {}
+
+
+def test_programs_on_one_host_know_of_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node_ledger, "folder", lambda name: tmp_path / name)
+    (tmp_path / "programs").mkdir()
+    first = node_ledger.Presence()
+    assert first.is_alone()
+    second = node_ledger.Presence()
+    assert not first.is_alone()
+    assert not second.is_alone()
+    second.end()
+    assert first.is_alone()
+    first.end()
+
+
+def test_where_no_claim_can_be_made_a_call_runs_all_the_same(
+    run: Any, supervised: str, late: tuple[dict[str, Any], Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, _ = late
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(node_ledger.Ledger, "take", fail)
+    report = run(time.sleep, 0.1, isolation=supervised, claim={**claim, "growth": "fitting"})
+    assert report["ending"] == "returned"
 
 
 def test_a_ledger_has_a_folder_per_user_and_host(
