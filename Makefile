@@ -102,6 +102,7 @@ bench: $(VENV)/.installed-dev
 	$(BIN)/python benchmarks/decisions.py
 	$(BIN)/python benchmarks/monitor_accuracy.py
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/overhead.py --nap 0.1
 	$(BIN)/python benchmarks/overhead.py --memory
 	$(BIN)/python benchmarks/shapes.py
 	$(BIN)/python benchmarks/warm_start.py

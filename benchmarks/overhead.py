@@ -4,7 +4,8 @@ One Parsl with its default logging has two HTEX of 2 workers, one plain and one 
 gives tasks to them in turns, one wave at a time: the speed of a machine that others use too
 changes within seconds. Ratios are medians over the pairs of waves. `--memory` measures how
 much 10^5 tasks, their futures kept, grow the submitting process instead, plain and sized
-each in a process of its own: it takes minutes. With `--one-core` all threads of the submitting
+each in a process of its own: it takes minutes. With `--nap 0.1` each task sleeps for 0.1 s, and
+only the rate is compared. With `--one-core` all threads of the submitting
 process share a core, so that they do not hand Python's lock from one core to another and back.
 """
 
@@ -20,6 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -45,7 +47,9 @@ CPU = 1.25
 """Of the plain CPU time per task, at most."""
 LATENCY = 1.4
 """Of the plain latency of a lone task, at most."""
-MORE_MB = 20.0
+NAPPING_RATE = 0.98
+"""Of the plain rate of tasks that take some time, at least."""
+MORE_MB = 10.0
 WARM_UP = 300
 """Tasks before anything is measured: workers and runners are up then."""
 LATENCIES = 100
@@ -61,6 +65,20 @@ def sized_noop() -> None:
     return None
 
 
+@python_app(executors=[PLAIN])
+def plain_nap(seconds: float) -> None:
+    import time
+
+    time.sleep(seconds)
+
+
+@python_app(executors=["sized"])
+def sized_nap(seconds: float) -> None:
+    import time
+
+    time.sleep(seconds)
+
+
 @dataclass(frozen=True)
 class Figures:
     """What one wave has measured."""
@@ -69,7 +87,7 @@ class Figures:
     cpu_us: float
     """Of the submitting process, all its threads, per task."""
     latency_ms: float
-    """From the call of an app to its result, one at a time."""
+    """From the call of an app to its result, one at a time; 0 if that was not measured."""
 
 
 def htex(label: str) -> HighThroughputExecutor:
@@ -104,18 +122,18 @@ def wait(tasks: int, app: Callable[[], Any]) -> list[Any]:
     return futures
 
 
-def timed(app: Callable[[], Any], tasks: int) -> Figures:
-    """The figures of one wave."""
+def timed(app: Callable[[], Any], tasks: int, latencies: int) -> Figures:
+    """The figures of one wave, and of so many tasks one at a time."""
     gc.collect()
     began, cpu_began = time.perf_counter(), time.process_time()
     wait(tasks, app)
     wall_s, cpu_s = time.perf_counter() - began, time.process_time() - cpu_began
-    latencies = []
-    for _ in range(LATENCIES):
+    found = []
+    for _ in range(latencies):
         began = time.perf_counter()
         wait(1, app)
-        latencies.append(time.perf_counter() - began)
-    return Figures(tasks / wall_s, 1e6 * cpu_s / tasks, 1e3 * median(latencies))
+        found.append(time.perf_counter() - began)
+    return Figures(tasks / wall_s, 1e6 * cpu_s / tasks, 1e3 * median(found) if found else 0.0)
 
 
 def share_a_core() -> None:
@@ -125,19 +143,24 @@ def share_a_core() -> None:
         os.sched_setaffinity(int(thread.name), {core})
 
 
-def pairs(mode: str, count: int, tasks: int, *, one_core: bool) -> list[tuple[Figures, Figures]]:
+def pairs(
+    mode: str, count: int, tasks: int, *, nap_s: float, one_core: bool
+) -> list[tuple[Figures, Figures]]:
     """Waves of plain and of sized tasks in turns, every other pair the other way round."""
     made = []
+    plain, ours = plain_noop, sized_noop
+    if nap_s:
+        plain, ours = partial(plain_nap, nap_s), partial(sized_nap, nap_s)
     with loaded(htex(PLAIN), sized(mode)), progress(f"waves, {mode}", 2 * count) as advance:
         if one_core:
             share_a_core()
         for number in range(count):
             found = {}
-            apps = (plain_noop, sized_noop)
+            apps = (plain, ours)
             for app in apps[:: -1 if number % 2 else 1]:
-                found[app] = timed(app, tasks)
+                found[app] = timed(app, tasks, 0 if nap_s else LATENCIES)
                 advance(1)
-            made.append((found[plain_noop], found[sized_noop]))
+            made.append((found[plain], found[ours]))
     return made
 
 
@@ -165,6 +188,7 @@ def in_a_process(mode: str, asked: argparse.Namespace) -> Any:
     command += ["--pairs", str(asked.pairs), "--wave", str(asked.wave)]
     command += ["--memory"] if asked.memory else []
     command += ["--one-core"] if asked.one_core else []
+    command += ["--nap", str(asked.nap)]
     # Parsl looks for its own programs there.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ended = subprocess.run(
@@ -192,7 +216,7 @@ class Row:
         return is_below or (self.at_most is not None and self.compared > self.at_most)
 
 
-def rows(mode: str, found: Sequence[tuple[Figures, Figures]]) -> list[Row]:
+def rows(mode: str, found: Sequence[tuple[Figures, Figures]], nap_s: float) -> list[Row]:
     """The medians over the pairs."""
 
     def row(what: str, unit: str, figure: Callable[[Figures], float], **bar: float) -> Row:
@@ -201,6 +225,9 @@ def rows(mode: str, found: Sequence[tuple[Figures, Figures]]) -> list[Row]:
         ratio = median(after / before for before, after in zip(plain, sized, strict=True))
         return Row(f"{what}, {mode}", median(plain), median(sized), unit, ratio, **bar)
 
+    if nap_s:
+        what = f"rate of tasks of {nap_s:g} s"
+        return [row(what, "/s", lambda one: one.rate_per_s, at_least=NAPPING_RATE)]
     return [
         row("no-op rate", "/s", lambda one: one.rate_per_s, at_least=RATE[mode]),
         row("CPU per task, submit side", "µs", lambda one: one.cpu_us, at_most=CPU),
@@ -231,7 +258,8 @@ def compared_pairs(asked: argparse.Namespace) -> list[Row]:
     made = []
     for mode in SIZED:
         found = in_a_process(mode, asked)
-        made += rows(mode, [(Figures(**plain), Figures(**sized)) for plain, sized in found])
+        waves = [(Figures(**plain), Figures(**sized)) for plain, sized in found]
+        made += rows(mode, waves, asked.nap)
     return made
 
 
@@ -244,14 +272,17 @@ def compared_growth(asked: argparse.Namespace) -> list[Row]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=10, help="of waves")
-    parser.add_argument("--tasks", type=int, help="per wave: 2,000; 100,000 in all with --memory")
+    parser.add_argument(
+        "--tasks", type=int, help="per wave: 2,000, 200 with --nap; 100,000 in all with --memory"
+    )
     parser.add_argument("--memory", action="store_true", help="measure memory, and nothing else")
+    parser.add_argument("--nap", type=float, default=0.0, help="seconds that each task sleeps")
     parser.add_argument("--one-core", action="store_true", help="for the submitting process")
     parser.add_argument("--wave", type=int, default=1000, help="tasks at a time, with --memory")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one", choices=(PLAIN, *SIZED), help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    asked.tasks = asked.tasks or (100_000 if asked.memory else 2000)
+    asked.tasks = asked.tasks or (100_000 if asked.memory else 200 if asked.nap else 2000)
     return asked
 
 
@@ -260,7 +291,7 @@ def measure(asked: argparse.Namespace) -> None:
     if asked.memory:
         print(json.dumps(growth_mb(asked.one, asked.tasks, asked.wave)))
     else:
-        found = pairs(asked.one, asked.pairs, asked.tasks, one_core=asked.one_core)
+        found = pairs(asked.one, asked.pairs, asked.tasks, nap_s=asked.nap, one_core=asked.one_core)
         print(json.dumps([[asdict(plain), asdict(sized)] for plain, sized in found]))
 
 
@@ -280,7 +311,8 @@ def main() -> None:
         return
     out = console()
     counted = "" if asked.memory else f" a wave, {asked.pairs} pairs of waves"
-    out.print(f"{asked.tasks:,} no-op tasks{counted}: {described()}")
+    which = f"tasks of {asked.nap:g} s" if asked.nap else "no-op tasks"
+    out.print(f"{asked.tasks:,} {which}{counted}: {described()}")
     out.print(rows_table(made, "more, MB" if asked.memory else "ratio"))
 
 
