@@ -104,18 +104,33 @@ def test_who_does_not_want_to_wait_is_told(ledger: Ledger) -> None:
     ledger.wait({"memory": 10}, {"memory": 1}, patience_s=0.0).release()
 
 
-def claim_and_sleep(path: Path) -> None:
-    Ledger(path).wait({"memory": 10}, {"memory": 10})
+def test_of_a_claim_that_cannot_be_written_nothing_is_left(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "_write", refuse)
+        with pytest.raises(OSError, match="No space left"):
+            ledger.take({"memory": 10}, {"memory": 1})
+    assert ledger.living() == set()
+    ledger.take({"memory": 10}, {"memory": 1}).release()
+
+
+def claim_and_sleep(path: Path, how: str) -> None:
+    getattr(Ledger(path), how)({"memory": 10}, {"memory": 10})
     time.sleep(1000)
 
 
+@pytest.mark.parametrize("how", ["wait", "take"])
 def test_a_claim_dies_with_its_process(
-    ledger: Ledger, eventually: Eventually, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger, eventually: Eventually, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     monkeypatch.setattr(claims, "DEAD_EVERY_S", 0.0)
     pid = os.fork()
     if pid == 0:
-        claim_and_sleep(ledger.path)
+        claim_and_sleep(ledger.path, how)
     eventually(lambda: ledger.table().held)
     found = waiting(ledger, {"memory": 10}, {"memory": 1})
     eventually(lambda: len(ledger.living()) == 2)
