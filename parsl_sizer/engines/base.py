@@ -52,8 +52,8 @@ class NodeLedgers(NamedTuple):
     of_workers: bool = False
     """Whether each worker on a host has a ledger of its own."""
     is_late: bool = False
-    """Whether a call may begin before it holds anything: the submit side has made room for it,
-    and nothing else uses the node."""
+    """Whether a call may begin before it holds anything, where no other program uses the node: the
+    submit side has made room for it."""
     patience_s: float = math.inf
     """How long a task waits at a node that is full, before it is sent elsewhere."""
     shared: bool = False

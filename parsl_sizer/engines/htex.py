@@ -6,6 +6,7 @@ as long as tasks are content with a slot each.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import pickle
 import time
@@ -70,7 +71,6 @@ class HighThroughput(Engine):
         self._most = 0.0  # memory of a node
         self._calls_to_know = 0
         self._presence: Presence | None = None
-        self._is_alone = False  # on this machine
         self._is_equipped = True  # until a worker says that it has not got the monitor
         self._probes: Sequence[Future[Any]] = ()
         self._probed_at = -math.inf
@@ -87,7 +87,7 @@ class HighThroughput(Engine):
         return NodeLedgers(
             self._most or None,
             node,
-            is_late=self._is_alone and not is_shared,
+            is_late=self._presence is not None and not is_shared,
             patience_s=ELSEWHERE_S if is_shared else math.inf,
             shared=Kind.MEMORY not in node,
         )
@@ -103,7 +103,9 @@ class HighThroughput(Engine):
         return super().stated()
 
     def nodes(self) -> Sequence[Node] | None:
-        self._is_alone = self._is_local and self._has_node_to_itself()
+        if self._is_local and self._presence is None:
+            with contextlib.suppress(OSError):  # then each task is entered before it begins
+                self._presence = Presence()
         managers = self._managers_here()
         if managers is None:
             self._calls_to_know = 0
@@ -148,15 +150,6 @@ class HighThroughput(Engine):
 
     def renamed(self, name: str) -> str:
         return self._names.get(name, name)
-
-    def _has_node_to_itself(self) -> bool:
-        """Return whether no other program, or executor, runs tasks on this machine."""
-        try:
-            if self._presence is None:
-                self._presence = Presence()
-            return self._presence.is_alone()
-        except OSError:
-            return False
 
     def close(self) -> None:
         if self._presence is not None:

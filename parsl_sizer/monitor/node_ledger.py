@@ -25,6 +25,9 @@ OLD_S = 86_400.0
 MACHINE = "machine"
 """The ledger of all runs of a user on a host that have been granted no part of it."""
 
+PROGRAMS = "programs"
+"""The folder of the signs of all programs of a user on a host."""
+
 Made = TypeVar("Made")
 
 
@@ -95,15 +98,19 @@ class Presence:
     """
 
     def __init__(self) -> None:
-        self._sign = _in_folder("programs", lambda ledger: Claim(ledger, {}))
-
-    def is_alone(self) -> bool:
-        """Return whether no other program has one."""
-        return Ledger(self._sign.path.parent).living() == {self._sign.name}
+        self._sign = _in_folder(PROGRAMS, lambda ledger: Claim(ledger, {}))
 
     def end(self) -> None:
         """Take the sign away."""
         self._sign.release()
+
+
+def is_one_program() -> bool:
+    """Return whether just one program of this user runs tasks on this host."""
+    path = folder(PROGRAMS)
+    count = sum(name.startswith("claim-") for name in os.listdir(path))  # noqa: PTH208
+    # Only where there are several is it looked whether some are of programs that were killed.
+    return count == 1 or (count > 1 and len(Ledger(path).living()) == 1)
 
 
 @contextlib.contextmanager
@@ -132,7 +139,7 @@ def claimed(claim: dict[str, Any] | None) -> Iterator[Place]:
 
 def _place(claim: dict[str, Any]) -> Place:
     growth = claim.get("growth")
-    if claim.get("is_late") and _on_host(claim, _has_room):
+    if claim.get("is_late") and is_one_program() and _on_host(claim, _has_room):
         return Place(growth=growth, later=lambda: _on_host(claim, _taken))
     began = time.monotonic()
     made = _claim_on_worker(claim) if claim.get("of_worker") else _on_host(claim, _waited_for)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import math
 import socket
 from types import SimpleNamespace
 from typing import Any
@@ -270,12 +269,13 @@ def test_a_question_that_nobody_answered_ends_with_the_engine(
 
 def test_tasks_grow_where_all_workers_have_as_much_memory() -> None:
     whole = {Kind.MEMORY: LARGE.memory}
-    assert engine(None, LARGE).ledgers == NodeLedgers(LARGE.memory, whole, True, math.inf)
+    assert engine(None, LARGE).ledgers == NodeLedgers(LARGE.memory, whole, of_workers=True)
     nearly = LARGE.updated({Kind.MEMORY: LARGE.memory * 1.001})
     found = engine(None, nearly, LARGE).ledgers
-    assert found == NodeLedgers(LARGE.memory, whole, True, ELSEWHERE_S)
-    assert engine(None, LARGE, SMALL).ledgers == NodeLedgers(None, {}, True, ELSEWHERE_S)
-    assert engine().ledgers == NodeLedgers(None, {}, True, math.inf)
+    assert found == NodeLedgers(LARGE.memory, whole, of_workers=True, patience_s=ELSEWHERE_S)
+    unequal = NodeLedgers(None, {}, of_workers=True, patience_s=ELSEWHERE_S)
+    assert engine(None, LARGE, SMALL).ledgers == unequal
+    assert engine().ledgers == NodeLedgers(None, {}, of_workers=True)
     assert engine(None, LARGE, autolabel=True).ledgers is None
 
 

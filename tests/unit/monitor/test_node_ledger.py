@@ -61,6 +61,7 @@ def late(
 ) -> tuple[dict[str, Any], Ledger]:
     """A claim for a call that may begin without it, and the ledger that it is made in."""
     monkeypatch.setattr(node_ledger, "folder", lambda name: tmp_path)
+    monkeypatch.setattr(node_ledger, "is_one_program", lambda: True)
     claim = {"ledger": "run", "capacity": {"memory": 10}, "amounts": {"memory": 10}}
     return {**claim, "is_late": True}, ledger
 
@@ -135,13 +136,15 @@ def test_programs_on_one_host_know_of_each_other(
     monkeypatch.setattr(node_ledger, "folder", lambda name: tmp_path / name)
     (tmp_path / "programs").mkdir()
     first = node_ledger.Presence()
-    assert first.is_alone()
+    assert node_ledger.is_one_program()
     second = node_ledger.Presence()
-    assert not first.is_alone()
-    assert not second.is_alone()
+    assert not node_ledger.is_one_program()
     second.end()
-    assert first.is_alone()
+    assert node_ledger.is_one_program()
+    (tmp_path / "programs" / "claim-of-the-dead").touch()
+    assert node_ledger.is_one_program()
     first.end()
+    assert not node_ledger.is_one_program()
 
 
 def test_where_no_claim_can_be_made_a_call_runs_all_the_same(
