@@ -25,6 +25,7 @@ SINGLE, TREE = 0.02, 0.10
 """How far from the truth a measurement may be: for one process, and for several."""
 
 
+BLOCK = bytes(MB)
 KEPT: list[mmap.mmap] = []
 """What calls leave in their process."""
 
@@ -83,6 +84,30 @@ def imported() -> int:
     time.sleep(0.5)
     touch(50 * MB)
     return 350 * MB
+
+
+def in_dev_shm() -> int:
+    path = Path(f"/dev/shm/monitor-accuracy-{os.getpid()}")
+    try:
+        with path.open("wb") as file:
+            write(file)
+        time.sleep(0.2)
+    finally:
+        path.unlink()
+    return 500 * MB
+
+
+def in_memfd() -> int:
+    with os.fdopen(os.memfd_create("monitor-accuracy"), "wb") as file:
+        write(file)
+        time.sleep(0.5)
+    return 500 * MB
+
+
+def write(file: Any) -> None:
+    for _ in range(500 * MB // len(BLOCK)):
+        file.write(BLOCK)
+    file.flush()
 
 
 def left() -> int:
@@ -198,6 +223,8 @@ CASES = (
     Case("500 MB in C that holds the GIL", holding_the_gil),
     Case("a file of 400 MB read", file_read),
     Case("a file of 400 MB mapped", file_mapped),
+    Case("500 MB in a file in /dev/shm", in_dev_shm),
+    Case("500 MB in a memfd", in_memfd),
     Case("shared memory, and three forks", shared_memory, TREE),
     Case("three forks that share 200 MB", shared_by_forks, TREE),
     Case("three forks that write to 200 MB", written_by_forks, TREE),

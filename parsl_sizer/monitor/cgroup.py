@@ -152,6 +152,10 @@ class Group:
         if probe.write(str(self.folder / name), none if amount is None else b"%d" % amount):
             self._limit = amount
 
+    def shmem(self) -> int:
+        """Pages of tmpfs, memfd and shared memory that were made in here, mapped or not."""
+        return int(_counts(self.folder / "memory.stat").get("shmem", 0))
+
     def has_killed(self) -> bool:
         """Whether the kernel has killed in here for lack of memory since we last asked."""
         before, self._kills = self._kills, kills(self.folder, self.version) or 0

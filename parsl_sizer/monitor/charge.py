@@ -50,6 +50,8 @@ class Charge:
         self._earlier = earlier
         self._twin = twin
         self._stack = 0
+        self.shared = 0
+        """Of the last estimate, pages of shared memory."""
         self._parts: dict[int, Part] = {}
         self._began = perf_counter()
         self._next = self._next_if_steady = 0.0
@@ -75,6 +77,7 @@ class Charge:
     def estimate(self, members: dict[int, Memory]) -> int:
         """The charge, as far as it is known without looking."""
         if len(members) == 1 and self._root in members:
+            self.shared = members[self._root].shared
             return members[self._root].held - self._fresh - self._earlier
         for gone in self._parts.keys() - members.keys():
             del self._parts[gone]
@@ -89,7 +92,8 @@ class Charge:
             if pid != self._root and found.held > self._largest_child:
                 self._largest_child = found.held
                 self.is_largest_child_forked = part.is_forked
-        return total + max(of_shared, most_shared) - self._earlier
+        self.shared = max(of_shared, most_shared)
+        return total + self.shared - self._earlier
 
     def _first_part(self, pid: int, found: Memory) -> Part:
         """A member that is new has all its pages from another, unless it runs its own program."""

@@ -13,6 +13,7 @@ from typing import Any
 
 from . import call, keeper, node_ledger, probe, report, wire
 from .account import RSS_UNIT, Account, Leftovers, Tidiness
+from .files import Files
 from .node_ledger import Place
 from .sampler import Sampler, peak_of
 from .sandbox import Sandbox, used, working_folder
@@ -68,7 +69,7 @@ def _run(order: dict[str, Any], func: Callable[[], Any], place: Place) -> dict[s
         head = account.closed()
     made["wall_s"], made["cpu_s"] = head["wall_s"], head["cpu_s"]
     if "after" in head:
-        made["peak"]["memory"] = peak_of(head, base, sampler)
+        made["peak"]["memory"] = peak_of(head, base, sampler, here.files)
         if "ready" not in head:
             tidiness.restore()
         keeps = bool(order.get("keep_caches"))
@@ -122,6 +123,7 @@ class Here:
         self.tidiness = Tidiness()
         self.tidiness.restore()  # else a call would be given what is free in here, unseen
         self.left = Leftovers(self.held)
+        self.files = Files()
         self._children_before = frozenset(probe.descendants(self.pid))
         self.layers = ("proc", "hwm") if self.tidiness.last else ("rusage",)
         self.maxrss = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * RSS_UNIT
@@ -150,6 +152,8 @@ class Here:
 
     def begin(self, order: dict[str, Any], base: int, place: Place) -> None:
         """Have a call sampled if it lasts."""
+        last = self.tidiness.last
+        self.files.begin(self.pid, last.shared if last else 0)
         if self._thread is None and self.tidiness.last is not None:
             self._thread = threading.Thread(target=self._look, daemon=True, name="parsl_sizer")
             self._thread.start()
@@ -196,6 +200,7 @@ class Here:
                 without=others,
                 began=began,
                 resets_root=False,
+                files=self.files,
             )
         self._sampler.sample()
 

@@ -25,7 +25,15 @@ class Layer(NamedTuple):
 
 def here() -> list[Layer]:
     """All layers, in the order in which they are relied on."""
-    return [_proc(), _high_water_marks(), _shared_pages(), _adoption(), _groups(), _ledger()]
+    return [
+        _proc(),
+        _high_water_marks(),
+        _shared_pages(),
+        _files(),
+        _adoption(),
+        _groups(),
+        _ledger(),
+    ]
 
 
 def isolation() -> str:
@@ -58,6 +66,16 @@ def _shared_pages() -> Layer:
         return Layer("pss", True, does, "/proc/self/smaps_rollup can be read")
     why = "/proc/self/smaps_rollup cannot be read: shared pages count in every process"
     return Layer("pss", False, does, why)
+
+
+def _files() -> Layer:
+    does = "memory of files in tmpfs and memfd counts, also if no process has it mapped"
+    if cgroup.room(cgroup.place("memory"))[0] is not None:
+        return Layer("shmem", True, does, "the control group of the task counts it")
+    if not probe.IS_LINUX:
+        return Layer("shmem", False, does, "there is no /proc/PID/fd: not Linux")
+    why = "by open files in /proc/PID/fd: what is written and closed between two looks is not seen"
+    return Layer("shmem", True, does, why)
 
 
 def _adoption() -> Layer:

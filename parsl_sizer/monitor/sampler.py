@@ -15,6 +15,7 @@ from typing import Any
 from . import probe
 from .charge import Charge
 from .course import Cores, Series
+from .files import Files
 from .probe import Memory, Tree
 
 SHARE = 0.02
@@ -42,6 +43,7 @@ class Sampler:
         without: Iterable[int] = (),
         began: float | None = None,
         resets_root: bool = True,
+        files: Files | None = None,
     ) -> None:
         self.began = perf_counter() if began is None else began
         self.tree = Tree(root, without)
@@ -56,6 +58,9 @@ class Sampler:
         self.series = Series(points)
         self.cores = Cores()
         self._charge = Charge(root, fresh, twin, earlier)
+        self.in_files = 0
+        """Of what was charged last, what is not mapped."""
+        self._files = files
         self._last: dict[int, Memory] = {}
         self._stubborn: set[int] = set() if resets_root else {root}
         self._next_scan = self._next_cpu = 0.0
@@ -121,7 +126,10 @@ class Sampler:
             upper = sum(found.held for found in members.values()) + above - self.base
             if self._charge.is_worth_a_look(upper, self.peak, self.limit, at):
                 self._charge.look(members, upper, self.limit)
-        self.now = max(0, self._charge.estimate(members))
+        before = self.in_files
+        self.now = self._charged(members)
+        # What is in files now may have been mapped meanwhile: it counts once.
+        above = max(0, above - max(0, self.in_files - before))
         self.peak = max(self.peak, self.now + above)
         self.series.add(at - self.began, self.now + above)
 
@@ -129,11 +137,17 @@ class Sampler:
         """What the tree is charged now, shared pages looked at, before it is stopped for that."""
         if len(self._last) > 1:
             self._charge.look(self._last, 0, None)
-            self.now = max(0, self._charge.estimate(self._last))
+            self.now = self._charged(self._last)
         return self.now
 
+    def _charged(self, members: dict[int, Memory]) -> int:
+        charged = max(0, self._charge.estimate(members))
+        if self._files is not None:
+            self.in_files = self._files.look(self._charge.shared, members)
+        return charged + self.in_files
 
-def peak_of(head: dict[str, Any], base: int, sampler: Sampler | None) -> int:
+
+def peak_of(head: dict[str, Any], base: int, sampler: Sampler | None, files: Files) -> int:
     """The peak of a call above `base`, by its own account, and by the samples of it, if any.
 
     The account tells of the time since the last sample.
@@ -154,4 +168,9 @@ def peak_of(head: dict[str, Any], base: int, sampler: Sampler | None) -> int:
         has_parents_pages = sampler is not None and sampler.is_largest_child_forked
         own = 0 if has_parents_pages else after.held
         most = max(most, child - FILES_OF_A_CHILD + own - base)
+    if sampler is not None or files.has_grown():
+        in_files = files.look(after.shared, sampler.tree.members if sampler else (), again=True)
+        all_along = min(in_files, sampler.in_files if sampler else 0)
+        most = max(most + all_along, after.held - base + in_files)
+        files.end()
     return max(0, most, sampler.peak if sampler else 0)

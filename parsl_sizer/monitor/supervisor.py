@@ -16,6 +16,7 @@ from typing import Any
 
 from . import call, cgroup, node_ledger, outgoing, probe, report, wire
 from .account import Leftovers
+from .files import Files
 from .inline import run_packed_inline
 from .keeper import Keeper
 from .node import can_be_supervised, facts
@@ -69,6 +70,8 @@ class Supervisor:
         place = cgroup.place("memory")
         self._group = cgroup.make(place)
         self._witness = self._group or (place and cgroup.Group(place.folder, place.version))
+        self._files = Files(self._group)
+        self._shared = 0  # mapped by the runner when its last call ended
         self._layers = ("proc", "hwm", *([self._group.layer] if self._group else ()))
         try:
             self._keeper = Keeper(lambda sock: self._live(main, sock), self._clean_up)
@@ -128,10 +131,12 @@ class Supervisor:
             fresh=self.fresh,
             base=self._base,
             folder=folder,
+            files=self._files,
             patron=self._patron,
             place=place,
             at_growth=lambda amount: self._limit(amount, place),
         )
+        self._files.begin(self.pid, self._shared)
         is_sent = self._send(sock, order, tmp, buffer)
         verdict = watch.wait(self._poll, self._note_kills) if is_sent else "died"
         frame = self._receive(sock, made) if verdict == "answered" else None
@@ -139,14 +144,17 @@ class Supervisor:
             made["ending"], made["exhausted"] = "stopped", watch.broken
             watch.fill(made)
             self._drop()
+            self._files.end()
         elif frame is None:
             watch.fill(made)
             if "reason" not in made:
                 self._bury(made)
             self._drop()
+            self._files.end()
         else:
             watch.fill_from(made, *frame)
             self._held = frame[0].get("ready")
+            self._shared = frame[0]["after"][-1] if "after" in frame[0] else 0
             if frame[0].get("spent"):
                 self._drop()
         if self._sandbox is None:
@@ -207,6 +215,7 @@ class Supervisor:
         if fresh is None:
             raise ConnectionResetError("The runner of this worker died before it was ready.")
         self.fresh = self._held = fresh
+        self._shared = 0
         self._left = Leftovers(fresh)
         return fresh
 
@@ -214,7 +223,7 @@ class Supervisor:
         """Have the kernel stop the call above its limit, and above what it may grow to at once."""
         if self._group is not None:
             most = None if amount is None else (amount + place.free("memory")) * BACKSTOP_FACTOR
-            earlier = self._base - self.fresh
+            earlier = self._base - self.fresh + self._files.before
             self._group.limit(None if most is None else int(most + earlier + BACKSTOP_MORE))
 
     def _await_ready(self, sock: socket.socket) -> int | None:

@@ -28,6 +28,7 @@ MODULES = (
     "charge",
     "claims",
     "course",
+    "files",
     "fork",
     "grant",
     "inline",
@@ -172,9 +173,17 @@ def lean(source: str) -> str:
         body = getattr(node, "body", None)
         if isinstance(body, list):
             kept = [child for child in body if not _is_text(child)]
+            if not isinstance(node, ast.ClassDef):  # those of a NamedTuple are its fields
+                kept = [_without_annotation(child) for child in kept]
             node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
     text = ast.unparse(ast.fix_missing_locations(tree))
     return re.sub("^ +", lambda found: " " * (len(found[0]) // 4), text, flags=re.MULTILINE)
+
+
+def _without_annotation(node: ast.stmt) -> ast.stmt:
+    if isinstance(node, ast.AnnAssign):
+        return ast.Assign([node.target], node.value) if node.value else ast.Pass()
+    return node
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -11,6 +11,7 @@ from time import perf_counter, thread_time
 from typing import Any
 
 from . import probe, report, sandbox
+from .files import Files
 from .limit import Limit
 from .node_ledger import Place
 from .sampler import Sampler, peak_of
@@ -38,6 +39,7 @@ class Watch:
         fresh: int,
         base: int,
         folder: str | None,
+        files: Files,
         patron: probe.Known | None,
         place: Place,
         at_growth: Callable[[float], None],
@@ -50,6 +52,7 @@ class Watch:
         self._order = order
         self._pid, self._twin, self._fresh, self._base = pid, twin, fresh, base
         self._folder = folder
+        self._files = files
         self._limits: dict[str, Limit] = {}
         self._sampler: Sampler | None = None
         self._most_disk = 0
@@ -102,6 +105,7 @@ class Watch:
             points=int(self._order.get("series") or 0),
             twin=self._twin,
             began=self._began,
+            files=self._files,
         )
 
     def _is_orphaned(self, now: float) -> bool:
@@ -169,7 +173,7 @@ class Watch:
             made["ended_processes"] = True
         made["wall_s"], made["cpu_s"] = head["wall_s"], head["cpu_s"]
         if "after" in head:
-            made["peak"]["memory"] = peak_of(head, self._base, self._sampler)
+            made["peak"]["memory"] = peak_of(head, self._base, self._sampler, self._files)
         self._fill_course(made)
 
     def _fill_course(self, made: dict[str, Any]) -> None:

@@ -13,12 +13,13 @@ def test_every_layer_says_what_it_does_and_why_it_is_or_is_not_active() -> None:
         "proc",
         "hwm",
         "pss",
+        "shmem",
         "adoption",
         "cgroup",
         "ledger",
     ]
     assert all(layer.does and layer.why for layer in found)
-    assert all(layer.is_active for layer in found[:4])
+    assert all(layer.is_active for layer in found[:5])
     assert layers.isolation() == "runner"
 
 

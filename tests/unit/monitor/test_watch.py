@@ -7,6 +7,7 @@ from time import perf_counter
 
 import pytest
 
+from parsl_sizer.monitor.files import Files
 from parsl_sizer.monitor.limit import LASTING_S, Limit
 from parsl_sizer.monitor.node_ledger import Place
 from parsl_sizer.monitor.sampler import Sampler
@@ -49,6 +50,7 @@ def test_a_call_grows_only_by_what_it_is_known_to_use(
         twin=0,
         fresh=0,
         base=0,
+        files=Files(),
         folder=None,
         patron=None,
         place=place,

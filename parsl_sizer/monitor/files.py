@@ -1,0 +1,139 @@
+"""Memory of files: pages of tmpfs and memfd that a call has made, whether they are mapped or not.
+
+Where a runner has a control group, the kernel counts them. Elsewhere they are those of files that
+the processes of the call have open, or had when they were looked at: a file that appears on a
+tmpfs meanwhile may be another task's. Only what is new since the call began counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterable
+from functools import lru_cache
+
+from . import probe
+from .cgroup import Group
+
+Key = tuple[int, int]
+"""Device and inode: one file, by whatever name."""
+FOLDER = "/dev/shm"
+TICK_S = 0.01
+"""File systems note times to some ms."""
+SOME = 5_000_000
+"""A call of a moment is looked at if so much has been taken of `FOLDER` meanwhile."""
+SHARE = 0.02
+"""At most this share of the time goes into looking at open files."""
+
+
+class Files:
+    """What the calls of one process take, one after the other."""
+
+    def __init__(self, group: Group | None = None) -> None:
+        self.before = 0
+        """What the group held when the call began."""
+        self._group = group
+        self._pid = self._shared = 0
+        self._is_new = True
+        self._began = self._free = self._next = 0.0
+        self._paths: dict[Key, str] = {}
+        self._mapped: set[Key] = set()
+        self._found = 0, 0
+
+    def begin(self, pid: int, shared: int) -> None:
+        """Begin a call in a process that has so much shared memory mapped."""
+        self._pid, self._shared = pid, shared
+        self._began, self._is_new = time.time() - TICK_S, True
+        self._free, self._next = free(), 0.0
+        self._paths.clear()
+        self._mapped = set()
+
+    def has_grown(self) -> bool:
+        """Whether much of `FOLDER` was taken since, by whomever: cheap, for calls of a moment."""
+        return self._free - free() >= SOME
+
+    def look(self, shared: int, members: Iterable[int] = (), *, again: bool = False) -> int:
+        """What the call has made, without the shared memory that it has mapped since it began."""
+        shared = max(0, shared - self._shared)
+        if self._group is not None:
+            here = self._group.shmem()
+            if self._is_new:  # of what others had left, some may be gone
+                self.before, self._is_new = min(self.before, here), False
+            return max(0, here - self.before - shared)
+        now = time.perf_counter()
+        if again or now >= self._next:
+            began = time.thread_time()  # on a busy machine it is not we who take long
+            self._found = self._take_stock(tuple(members) or (self._pid,))
+            self._next = now + (time.thread_time() - began) / SHARE
+        unmapped, mapped = self._found
+        return unmapped + max(0, mapped - shared)
+
+    def end(self) -> None:
+        """End a call that was looked at: what it has left is not the next one's."""
+        if self._group is not None:
+            self.before = self._group.shmem()
+
+    def _take_stock(self, members: Iterable[int]) -> tuple[int, int]:
+        """What files take that no member has mapped, and those that one has."""
+        taken: dict[Key, int] = {}
+        for pid in members:
+            with contextlib.suppress(OSError):  # it is gone
+                for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
+                    self._add(f"/proc/{pid}/fd/{name}", taken)
+        for key, path in list(self._paths.items()):
+            if key not in taken and self._add(path, taken) != key:
+                del self._paths[key]  # it was removed
+        mapped = {key for pid in members for key in _mapped(pid)} if taken else set()
+        # What was mapped last time may have been still when `shared` was read.
+        within = sum(size for key, size in taken.items() if key in mapped | self._mapped)
+        self._mapped = mapped
+        return sum(taken.values()) - within, within
+
+    def _add(self, path: str, taken: dict[Key, int]) -> Key | None:
+        with contextlib.suppress(OSError):
+            found = os.stat(path)  # noqa: PTH116 - for each open file
+            if found.st_dev in devices() and found.st_ctime >= self._began:
+                key = found.st_dev, found.st_ino
+                taken[key] = found.st_blocks * 512
+                if found.st_nlink and key not in self._paths:
+                    self._paths[key] = os.readlink(path)  # noqa: PTH115
+                return key
+        return None
+
+
+def _mapped(pid: int) -> set[Key]:
+    """The files that a process has mapped, by device and inode."""
+    found = set()
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as lines:  # noqa: PTH123
+        for line in lines:
+            _, _, _, device, inode, *_ = line.split(None, 5)
+            if inode != b"0":
+                major, _, minor = device.partition(b":")
+                found.add((os.makedev(int(major, 16), int(minor, 16)), int(inode)))
+    return found
+
+
+@lru_cache(maxsize=1)
+def devices() -> frozenset[int]:
+    """The devices whose files are memory: tmpfs that is mounted, and memfd."""
+    found = set()
+    for line in (probe.read("/proc/self/mountinfo") or b"").splitlines():
+        fields, _, rest = line.partition(b" - ")
+        if rest.split(b" ", 1)[0] == b"tmpfs":
+            major, _, minor = fields.split()[2].partition(b":")
+            found.add(os.makedev(int(major), int(minor)))
+    with contextlib.suppress(OSError, AttributeError):
+        descriptor = os.memfd_create("parsl_sizer")
+        found.add(os.fstat(descriptor).st_dev)
+        os.close(descriptor)
+    return frozenset(found)
+
+
+def free() -> float:
+    """What is free in `FOLDER`."""
+    try:
+        found = os.statvfs(FOLDER)
+    except OSError:
+        return 0.0
+    return float(found.f_bfree * found.f_frsize)

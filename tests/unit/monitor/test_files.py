@@ -1,0 +1,157 @@
+"""Memory that no process has mapped: files in /dev/shm, and memfd."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from multiprocessing.shared_memory import SharedMemory
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parsl_sizer.monitor import cgroup, files, supervisor
+
+Run = Callable[..., dict[str, Any]]
+
+MB = 1_000_000
+SLACK = 5 * MB
+
+
+@pytest.fixture
+def path() -> Iterator[Path]:
+    """A file in /dev/shm that a call may leave there."""
+    made = Path(files.FOLDER, f"parsl_sizer-test-{uuid.uuid4().hex}")
+    yield made
+    made.unlink(missing_ok=True)
+
+
+@pytest.fixture(params=["counted by the group", "found by open files"])
+def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "found by open files":
+        monkeypatch.setattr(supervisor.cgroup, "make", lambda place: None)
+    elif cgroup.room(cgroup.place("memory"))[0] is None:
+        pytest.skip("no group can be made here")
+
+
+pytestmark = pytest.mark.usefixtures("_both_ways")
+
+
+def peak(report: dict[str, Any]) -> int:
+    assert report["ending"] == "returned", report
+    found: int = report["peak"]["memory"]
+    return found
+
+
+def fill(file: Any, size: int, pause_s: float = 0.0) -> None:
+    block = b"x" * MB
+    for _ in range(size // MB):
+        file.write(block)
+        time.sleep(pause_s)
+
+
+def write(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        fill(file, size, 0.003)  # as if it came from somewhere: it is looked at meanwhile
+
+
+def write_to_memfd(size: int) -> None:
+    with os.fdopen(os.memfd_create("test"), "wb") as file:
+        fill(file, size)
+        file.flush()
+        time.sleep(0.5)
+
+
+def nothing(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def test_a_file_in_shared_memory_counts_and_stays(run: Run, isolation: str, path: Path) -> None:
+    report = run(write, path, 100 * MB, isolation=isolation)
+    assert peak(report) == pytest.approx(101 * MB, rel=0.02, abs=SLACK)
+    assert path.stat().st_size == 100 * MB
+
+
+def test_it_is_not_charged_to_the_next_call(run: Run, isolation: str, path: Path) -> None:
+    run(write, path, 100 * MB, isolation=isolation)
+    for seconds in (0.0, 0.2):
+        assert peak(run(nothing, seconds, isolation=isolation)) < SLACK
+
+
+def test_memfd_counts(run: Run, isolation: str) -> None:
+    report = run(write_to_memfd, 100 * MB, isolation=isolation)
+    assert peak(report) == pytest.approx(101 * MB, rel=0.02, abs=SLACK)
+
+
+def test_a_file_that_was_deleted_counts_while_it_is_open(
+    run: Run, isolation: str, path: Path
+) -> None:
+    def hide() -> None:
+        with path.open("wb") as file:
+            path.unlink()
+            fill(file, 100 * MB)
+            file.flush()
+            time.sleep(0.5)
+
+    report = run(hide, isolation=isolation)
+    assert peak(report) == pytest.approx(101 * MB, rel=0.02, abs=SLACK)
+
+
+def test_what_is_mapped_as_well_counts_once(run: Run, isolation: str) -> None:
+    def share() -> None:
+        memory = SharedMemory(create=True, size=100 * MB)
+        memory.buf[::4096] = b"x" * len(memory.buf[::4096])
+        write_to_memfd(50 * MB)
+        memory.close()
+        memory.unlink()
+
+    # Beside them, Python's process that tracks shared memory.
+    report = run(share, isolation=isolation)
+    assert peak(report) == pytest.approx(156 * MB, rel=0.05, abs=2 * SLACK)
+
+
+def test_a_file_of_a_moment_counts_while_it_is_there(run: Run, path: Path) -> None:
+    def write_and_remove() -> None:
+        write(path, 100 * MB)
+        path.unlink()
+        time.sleep(0.2)
+
+    assert peak(run(write_and_remove)) == pytest.approx(101 * MB, rel=0.2)
+
+
+@pytest.mark.parametrize("kind", ["file", "memfd"])
+def test_a_breach_is_stopped(run: Run, supervised: str, path: Path, kind: str) -> None:
+    def breach() -> None:
+        made = path.open("wb") if kind == "file" else os.fdopen(os.memfd_create("test"), "wb")
+        fill(made, 150 * MB)
+        made.flush()
+        time.sleep(1000)
+
+    report = run(breach, isolation=supervised, limits={"memory": 100 * MB})
+    assert (report["ending"], report["exhausted"]) == ("stopped", ["memory"])
+    assert report["peak"]["memory"] == pytest.approx(151 * MB, rel=0.02, abs=SLACK)
+
+
+def test_what_others_write_meanwhile_does_not_count(run: Run, path: Path) -> None:
+    run(nothing, 0.0)  # a runner that is forked later would have it open as well
+    with path.open("wb") as file:
+        fill(file, 50 * MB)
+        file.flush()
+        assert peak(run(nothing, 0.3)) < SLACK
+
+
+def test_what_is_only_read_does_not_count(run: Run, isolation: str, path: Path) -> None:
+    with path.open("wb") as file:
+        fill(file, 50 * MB)
+    os.utime(path)
+
+    def read() -> int:
+        with path.open("rb") as file:
+            found = len(file.read(MB))
+            time.sleep(0.3)
+        return found
+
+    time.sleep(2 * files.TICK_S)
+    assert peak(run(read, isolation=isolation)) < SLACK
