@@ -132,8 +132,7 @@ def devices() -> frozenset[int]:
 
 def free() -> float:
     """What is free in `FOLDER`."""
-    try:
+    with contextlib.suppress(OSError):
         found = os.statvfs(FOLDER)
-    except OSError:
-        return 0.0
-    return float(found.f_bfree * found.f_frsize)
+        return float(found.f_bfree * found.f_frsize)
+    return 0.0

@@ -56,8 +56,7 @@ class Sandbox:
             changed = os.stat(self.path).st_mtime_ns  # noqa: PTH116 - after every call
             if changed == self._empty_since:
                 return 0
-            left = os.listdir(self.path)  # noqa: PTH208
-            if not left:
+            if not os.listdir(self.path):  # noqa: PTH208
                 # Whoever writes later leaves another time, once this one is past.
                 if time.time_ns() - changed > GRAIN_NS:
                     self._empty_since = changed
@@ -65,12 +64,12 @@ class Sandbox:
             taken = used(self.path)
             if stays:
                 Path(self.path).chmod(0o700)
-                self.path = self._new()
+                self._made += 1
             else:
-                _empty(self.path, left)
+                shutil.rmtree(self.path, ignore_errors=True)
         except OSError:  # the call has removed it
-            self.path = self._new()
-            return None
+            taken = None
+        self.path = self._new()
         return taken
 
     def remove(self) -> None:
@@ -83,25 +82,13 @@ class Sandbox:
         if self._home is None:
             return None
         self._empty_since = 0
-        self._made += 1
         path = f"{self._home}/{self._made}"
         try:
-            os.mkdir(path, 0o700)  # noqa: PTH102
+            os.makedirs(path, 0o700, exist_ok=True)  # noqa: PTH103
             os.chmod(path, 0o700 | IN_USE)  # noqa: PTH101
         except OSError:
             return None
         return path
-
-
-def _empty(path: str, left: list[str]) -> None:
-    """Remove all that is in a folder."""
-    for name in left:
-        inside = Path(path, name)
-        if inside.is_dir() and not inside.is_symlink():
-            shutil.rmtree(inside, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                inside.unlink()
 
 
 def _tidy_up(home: str | Path) -> None:
