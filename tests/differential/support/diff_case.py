@@ -61,3 +61,6 @@ class Case:
 
     mended_by: str = ""
     """Why it fails today; the test has to be told as soon as it does not."""
+
+    at_times: bool = False
+    """Whether it fails only at times, so that a test cannot be told when it is mended."""

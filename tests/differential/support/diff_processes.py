@@ -82,8 +82,18 @@ def fork_with_pipe(folder):
     return text, ended(pid)
 
 
+def forget_children():
+    """Wait for what earlier tasks of this process have left."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
 def wait_for_all_children(folder):
     """Wait until there is no child; whether there were others than those that were started."""
+    forget_children()
     started = {subprocess.Popen(["true"]).pid for _ in range(2)}
     found = set()
     try:
@@ -95,6 +105,7 @@ def wait_for_all_children(folder):
 
 def orphans_are_not_children(folder):
     """Start a process whose parent leaves: it is nobody's child that is waited for."""
+    forget_children()
     shell = subprocess.Popen(["sh", "-c", f"(sleep 0.2; touch {folder}/over) & exit 0"])
     found = set()
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,9 +24,10 @@ from sizer_runs import running
 
 from parsl_sizer import sized
 
-LIMIT_S = 60
+LIMIT_S = 20
 PLAIN, SIZED = "plain", "sized"
 LONG_TEXT = 2000
+ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
 OF_ENGINES = (
     "/process_worker_pool.py",
     "/parsl/executors/",
@@ -38,6 +40,8 @@ OF_ENGINES = (
 SETUPS: dict[str, dict[str, Any]] = {
     "default": {},
     "retries": {"retries": 1},
+    "affinity": {},
+    "states": {},
 }
 """What `parsl.Config` is given besides the executors."""
 
@@ -52,10 +56,14 @@ class Side:
     hints: Mapping[str, object]
 
     @property
+    def executor(self) -> Any:
+        """The executor that Parsl has on this side."""
+        return self.runs.dfk.executors[self.label]
+
+    @property
     def inner(self) -> Any:
         """The executor of Parsl that runs the tasks, for what it writes and where."""
-        executor = self.runs.dfk.executors[self.label]
-        return getattr(executor, "inner", executor)
+        return getattr(self.executor, "inner", self.executor)
 
     def app(self, function: Callable[..., Any], **options: Any) -> Any:
         """Return an app of Python that runs on this side."""
@@ -82,25 +90,39 @@ class Side:
         self.runs.begin(**config)
 
 
-class Runs:
-    """Both executors in one run of Parsl after the other."""
+class Seen(dict[str, object]):
+    """What was observed and is described already."""
 
-    def __init__(self, make: Callable[[], Sequence[Any]], home: Path) -> None:
+
+class Runs:
+    """Both executors in one run of Parsl after the other; `make` makes them for a setup."""
+
+    def __init__(self, make: Callable[[str], Sequence[Any]], home: Path) -> None:
         self._make = make
         self._home = home
         self._stack = ExitStack()
         self._count = 0
+        self._setup = ""
+        self._is_as_set_up = False
         self.dfk: parsl.DataFlowKernel
+
+    def use(self, setup: str) -> None:
+        """Have a run with this setup."""
+        if not self._is_as_set_up or self._setup != setup:
+            self._setup = setup
+            self.begin(**SETUPS[setup])
+            self._is_as_set_up = True
 
     def begin(self, **config: Any) -> None:
         """Begin a run, after the end of the one before."""
-        self._stack.close()
+        self.end()
         self._count += 1
         folder = self._home / f"run{self._count}"
-        self.dfk = self._stack.enter_context(running(self._make(), folder, **config))
+        self.dfk = self._stack.enter_context(running(self._make(self._setup), folder, **config))
 
     def end(self) -> None:
         """End the last run."""
+        self._is_as_set_up = False
         self._stack.close()
 
     def observed(
@@ -124,8 +146,8 @@ def outcome(
     """Describe what a call returned or raised."""
     error = raised()
     if error is None:
-        return {"returned": described(returned())}
-    return {"raised": described_error(error)}
+        return Seen(returned=described(returned()))
+    return Seen(raised=described_error(error))
 
 
 @contextmanager
@@ -169,6 +191,8 @@ def described(value: object, met: dict[int, int] | None = None) -> object:
 
     A list or dictionary that is there twice is described once, so that it shows whether it is.
     """
+    if isinstance(value, Seen):
+        return value
     met = {} if met is None else met
     name = f"{type(value).__module__}.{type(value).__qualname__}"
     if isinstance(value, (list, dict)):
@@ -219,9 +243,9 @@ def trace(error: BaseException) -> str:
 
 
 def anonymous(seen: Any, folder: str) -> Any:
-    """Leave out the folder of the run, which differs by intention: every run has its own."""
+    """Leave out what differs from run to run: its folder, and addresses in memory."""
     if isinstance(seen, str):
-        return seen.replace(folder, "FOLDER")
+        return ADDRESS.sub("0x", seen.replace(folder, "FOLDER"))
     if isinstance(seen, bytes):
         return seen.replace(folder.encode(), b"FOLDER")
     if isinstance(seen, dict):
@@ -233,6 +257,7 @@ def anonymous(seen: Any, folder: str) -> Any:
 
 def check(case: Case, runs: Runs, folder: Path) -> None:
     """Run a case on both sides and compare."""
+    runs.use(case.setup)
     if case.kind == "better":
         check_better(case, runs, folder)
         return
@@ -257,6 +282,13 @@ def differences(plain: Any, ours: Any, where: str) -> Iterator[str]:
     if isinstance(plain, dict) and isinstance(ours, dict):
         for key in sorted({*plain, *ours}, key=repr):
             yield from differences(plain.get(key), ours.get(key), f"{where}.{key}")
+    elif (
+        isinstance(plain, (list, tuple))
+        and isinstance(ours, (list, tuple))
+        and len(plain) == len(ours)
+    ):
+        for number, both in enumerate(zip(plain, ours, strict=True)):
+            yield from differences(*both, f"{where}.{number}")
     elif plain != ours:
         yield f"{where}\n--- plain\n{plain}\n--- ours\n{ours}\n"
 
@@ -283,13 +315,13 @@ def is_expected(seen: Any, expected: object) -> bool:
 
 
 def parameters(engine: str) -> list[Any]:
-    """Return the cases of an engine as parameters of a test, each with its setup."""
+    """Return the cases of an engine as parameters of a test; setups one after the other."""
     return [
         pytest.param(
-            case.setup,
             case,
             id=case.name.replace(" ", "-"),
-            marks=[pytest.mark.xfail(strict=True, reason=case.mended_by)] * bool(case.mended_by),
+            marks=[pytest.mark.xfail(strict=not case.at_times, reason=case.mended_by)]
+            * bool(case.mended_by),
         )
-        for case in cases(engine)
+        for case in sorted(cases(engine), key=lambda case: list(SETUPS).index(case.setup))
     ]

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import diff_apps as apps
 import diff_processes as processes
+import diff_state as state
 import diff_values as values
 from diff_case import ALL, Case, Raises
 
 MB = 1_000_000
+APART = (HTEX, WORK_QUEUE)
+"""Engines that run tasks in processes of their own."""
+
+TOGETHER = (HTEX, THREADS)
+
+
+FILES = "temporary files that a task leaves are removed"
+TOGETHER_SENT = "short tasks are sent together, also those that wait for each other"
+PROCESSES = "processes that a task leaves are ended without a word, and no hint keeps them"
 
 
 def same(name, program, *args, **options):
     """A program that does with ours what it does with plain Parsl."""
     return Case(name=name, program=program, args=args, **options)
+
+
+def program(name, function, *args, **options):
+    """A program that submits tasks, and does with ours what it does with plain Parsl."""
+    return Case(name=name, program=function, args=args, submits=True, **options)
 
 
 def better(name, program, *args, **options):
@@ -27,12 +43,30 @@ def different(name, program, *args, **options):
 VALUES = [
     same("plain values", values.plain_values, engines=ALL),
     same("subclasses of plain values", values.subclasses, engines=ALL),
-    same("an object that is there twice", values.shared_part),
+    same("an object that is there twice", values.shared_part, engines=TOGETHER),
     same("a structure that has itself", values.identities),
     same("arrays", values.arrays),
     same("an array", values.array),
-    same("an object of a local class", values.of_a_local_class),
+    same("an object of a local class", values.of_a_local_class, engines=TOGETHER),
     same("a generator", values.a_generator),
+    better(
+        "an exception as the value on Work Queue",
+        values.only_an_exception,
+        engines=(WORK_QUEUE,),
+        title="returns an exception that it has not raised",
+        plain="raises `WorkQueueTaskFailure`, which has it as an argument",
+        ours="returns it, as on HTEX",
+        expected=ValueError("a value", 3),
+    ),
+    better(
+        "a generator on Work Queue",
+        values.a_generator,
+        engines=(WORK_QUEUE,),
+        title="returns what cannot be packed, such as a generator",
+        plain="raises `WorkQueueTaskFailure`: Cannot load result from result file",
+        ours="raises the error of packing",
+        expected=Raises("TypeError", "cannot pickle 'generator' object"),
+    ),
     same("a coroutine", values.a_coroutine),
     better(
         "a result that cannot be unpacked",
@@ -54,10 +88,10 @@ ERRORS = [
     same("a cause", values.error_with_cause, engines=ALL),
     same("a context", values.error_with_context),
     same("an exception from None", values.error_from_none),
-    same("notes", values.error_with_notes),
+    same("notes", values.error_with_notes, engines=APART),
     same("attributes", values.error_with_attributes),
     same("a group of exceptions", values.error_group),
-    same("an exception made of other arguments", values.odd_error),
+    same("an exception made of other arguments", values.odd_error, engines=APART),
     better(
         "an exception that cannot be unpacked",
         values.error_that_cannot_be_unpacked,
@@ -87,12 +121,12 @@ ERRORS = [
 ]
 
 FORKS = [
-    same("a fork that ends with a status", processes.fork_and_leave, "_exit", engines=ALL),
+    same("a fork that ends with a status", processes.fork_and_leave, "_exit", engines=APART),
     same("a fork that leaves with exit", processes.fork_and_leave, "exit"),
     same("a fork that leaves with exit and a status", processes.fork_and_leave, "exit 3"),
     same("a fork that becomes another program", processes.fork_and_leave, "exec"),
     same("a fork that is killed", processes.fork_and_leave, "kill"),
-    same("a fork that writes into a pipe", processes.fork_with_pipe, engines=ALL),
+    same("a fork that writes into a pipe", processes.fork_with_pipe, engines=APART),
     same("children that are waited for", processes.wait_for_all_children),
     same(
         "orphans are not children",
@@ -123,7 +157,7 @@ FORKS = [
 ]
 
 OTHERS = [
-    same("a pool of forks", processes.pool, "fork", engines=ALL),
+    same("a pool of forks", processes.pool, "fork", engines=APART),
     same("a pool of new processes", processes.pool, "spawn"),
     same("a pool of a fork server", processes.pool, "forkserver"),
     same("a ProcessPoolExecutor", processes.process_pool_executor),
@@ -134,11 +168,172 @@ OTHERS = [
     same("a pause", processes.stop_and_go),
 ]
 
+ENDED = {
+    "title": "leaves a process behind",
+    "plain": "goes on, uncounted, until the block ends or longer",
+    "ours": "is ended with its task, since no reservation would cover it",
+    "option": "`keep_processes`",
+    "differs": "processes",
+    "expected": {"child": False},
+    "hints": {"keep_processes": True},
+    "mended_by": PROCESSES,
+}
 LEFT = [
     same("a thread that is left", processes.leave_thread),
+    different("a process that is left", processes.leave_process, **ENDED),
+    different("a session that is left", processes.leave_session, **ENDED),
+    different("a process that is left by an exception", processes.leave_process_and_raise, **ENDED),
+    different("a daemon", processes.fork_twice, **{**ENDED, "expected": {"daemon": False}}),
 ]
 
-CASES = [*VALUES, *ERRORS, *FORKS, *OTHERS, *LEFT]
+ENDS = [
+    better(
+        "a task that leaves the interpreter",
+        values.system_exit,
+        3,
+        title="leaves with `sys.exit`, or raises another exception that is no `Exception`",
+        plain="loses its worker: `WorkerLost`, at the heartbeat",
+        ours="raises an error that names the exception, at once",
+        expected=Raises("TaskLost", "SystemExit(3)"),
+        harms_plain=True,
+    ),
+    better(
+        "a KeyboardInterrupt in a task",
+        values.keyboard_interrupt,
+        expected=Raises("TaskLost", "KeyboardInterrupt"),
+        harms_plain=True,
+    ),
+    better(
+        "an exception that is no Exception",
+        values.final,
+        expected=Raises("TaskLost", "Final"),
+        harms_plain=True,
+    ),
+    *(
+        better(
+            f"a process that ends by {how}",
+            processes.end_by,
+            how,
+            title="ends its process: `os._exit`, a signal, a fault in a library",
+            plain="loses its worker: `WorkerLost`, at the heartbeat",
+            ours="is run again twice, then raises an error that names the status or signal, at "
+            "once; its worker lives on",
+            option="`no_retry`",
+            expected=Raises("TaskLost", said),
+            harms_plain=True,
+        )
+        for how, said in [
+            ("exit", "ended with exit status 5"),
+            ("abort", "was killed by signal 6"),
+            ("SIGKILL", "was killed by signal 9"),
+            ("SIGTERM", "was killed by signal 15"),
+            ("SIGSEGV", "was killed by signal 11"),
+        ]
+    ),
+    better(
+        "all descriptors closed",
+        processes.close_all,
+        title="closes all descriptors, those of its worker too",
+        plain="is lost with its worker, or is pending for ever",
+        ours="is run again twice, then raises an error; its worker lives on",
+        option="`no_retry`",
+        expected=Raises("TaskLost"),
+        harms_plain=True,
+    ),
+    same("streams that are closed", processes.streams_are_closed, setup="states"),
+]
+
+SUBMITTED = [
+    program("functions of all sorts", apps.sorts_of_functions),
+    program("names of arguments", apps.names_of_arguments, engines=ALL),
+    program("many tasks", apps.many),
+    program("results that go on", apps.chain, engines=ALL),
+    program("a dependency that fails", apps.failed_dependency, engines=ALL),
+    program("a join", apps.joined, engines=ALL),
+    program("a join that fails", apps.joined_failure, engines=TOGETHER),
+    program(
+        "a pair of tasks that wait for each other",
+        apps.pair,
+        mended_by=TOGETHER_SENT,
+        at_times=True,
+    ),
+    program(
+        "pairs that wait for each other", apps.pairs_at_once, mended_by=TOGETHER_SENT, at_times=True
+    ),
+    program("a task that is cancelled", apps.cancelled, engines=TOGETHER),
+    program("states of a future", apps.states, engines=APART),
+    program("a walltime", apps.walltime, engines=TOGETHER),
+    program("a result that is remembered", apps.remembered, engines=ALL),
+    program("a failure that is not remembered", apps.remembered_failure),
+    program("a checkpoint", apps.checkpointed),
+    program("files in and out", apps.files_in_and_out, engines=ALL),
+    program("what is printed", apps.printed),
+    program("100 MB in and out", apps.large_argument_and_result, 100 * MB),
+    program("1 byte in and out", apps.large_argument_and_result, 1),
+    program("a priority", apps.specification),
+    program("what is outstanding", apps.outstanding),
+    program("a retry that succeeds", apps.retried, 2, setup="retries"),
+    program("retries that fail", apps.retried, 9, setup="retries"),
+    program("a worker that is lost once", apps.retried_after_a_kill, setup="retries"),
+    program("accelerators and affinity", apps.affinity, setup="affinity"),
+]
+
+BASH = [
+    program(name, apps.bash, command, options, engines=engines)
+    for name, command, options, engines in [
+        ("a command", "echo out; echo err >&2", {"stdout": "out", "stderr": "err"}, ALL),
+        ("a command with a status", "exit 3", {}, ALL),
+        ("a command that is missing", "no-such-command", {"stderr": "err"}, (HTEX,)),
+        ("a command that is killed", "kill -9 $$", {}, (HTEX,)),
+        ("a command that is terminated", "kill -TERM $$", {}, (HTEX,)),
+        ("a walltime of a command", "sleep 60", {"walltime": 1}, (HTEX,)),
+        ("an output", "echo text > FOLDER/made", {"outputs": ["made"]}, ALL),
+        ("an output that is missing", "true", {"outputs": ["missing"]}, ALL),
+        ("a stream that cannot be written", "echo lost", {"stdout": "/dev/null/x"}, (HTEX,)),
+        ("a command that reads", "cat; echo $?", {"stdout": "out"}, (HTEX,)),
+        ("the shell of a command", "echo $0 $BASH_SUBSHELL; umask", {"stdout": "out"}, (HTEX,)),
+    ]
+] + [
+    program("commands that add to a file", apps.bash_that_adds),
+    program("no command", apps.bash_without_a_command),
+    program("a command that cannot be made", apps.bash_that_raises, engines=APART),
+]
+
+FRESH = [
+    same("variables", state.environment),
+    same("the process", state.process),
+]
+"""They come first: what others leave in one of several workers would show in them."""
+
+STATES = [
+    *(
+        program(f"state: {name}", state.leaves_state, name, setup="states")
+        for name in state.STATES
+        if name != "working folder"
+    ),
+    better(
+        "state: working folder",
+        state.leaves_state,
+        "working folder",
+        setup="states",
+        submits=True,
+        title="changes its working directory",
+        plain="leaves the next task on its worker in that directory",
+        ours="ends with it: every task starts where its worker did",
+        expected=[False, False],
+    ),
+    same("temporary files that are removed", state.temporary_folder, engines=ALL),
+    program(
+        "a temporary file for another task", state.temporary_file, engines=APART, mended_by=FILES
+    ),
+    program("a temporary folder for the program", state.temporary_tree, mended_by=FILES),
+    same("the working folder", state.working_folder),
+    same("a file in the working folder", state.write_beside),
+    same("a file that stays open", state.write_and_leave_open),
+    same("modes of files", state.modes, engines=ALL),
+]
+
+CASES = [*FRESH, *VALUES, *ERRORS, *FORKS, *OTHERS, *LEFT, *SUBMITTED, *BASH, *STATES, *ENDS]
 
 
 def cases(engine: str) -> list[Case]:

@@ -196,6 +196,9 @@ class SharedHtex(HighThroughputExecutor):
     home: Path
     """The TMPDIR of its workers, which outlives those of the tests."""
 
+    output: Path
+    """The folder of what its block prints."""
+
     def start(self) -> None:
         """Start it for the first run, with its one block."""
         if self.interchange_proc is None:
@@ -204,6 +207,7 @@ class SharedHtex(HighThroughputExecutor):
                 patch.delenv(MARK, raising=False)  # it is not of this run alone
                 super().start()
                 super().scale_out_facade(1)
+            self.output = Path(self.provider.script_dir)
 
     def scale_out_facade(self, n: int) -> list[str]:
         """Keep the block."""
