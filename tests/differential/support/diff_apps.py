@@ -83,7 +83,11 @@ def wait(path, limit_s=10.0):
     return "came"
 
 
-def touch(path):
+def touch(path, computes_s=0.0):
+    """Use one core for a moment, and tell the task that waits."""
+    until = time.process_time() + computes_s
+    while time.process_time() < until:
+        pass
     Path(path).touch()
     return "touched"
 
@@ -178,25 +182,25 @@ def joined_failure(side):
     return type(error).__name__, [repr(cause) for cause, _ in error.dependent_exceptions_tids]
 
 
-def pair(side, count=25):
+def pair(side, count, computes_s):
     """Tasks that wait for each other: as many as there are workers run at the same time."""
-    waiting, touching = side.app(wait), side.app(touch)
-    results = []
-    for number in range(count):
-        path = str(side.folder / f"pair{number}")
-        futures = [waiting(path), touching(path)]
-        results.append([future.result(20) for future in futures])
-    return results
+    return [pairs_at_once(side, 1, computes_s, str(number)) for number in range(count)]
 
 
-def pairs_at_once(side, count=25):
+def pairs_at_once(side, count, computes_s=0.0, name=""):
     """The same, with all pairs submitted before the first result is awaited."""
     waiting, touching = side.app(wait), side.app(touch)
+    paths = [str(side.folder / f"pair{name}-{number}") for number in range(count)]
     futures = []
-    for number in range(count):
-        path = str(side.folder / f"pair{number}")
-        futures += [waiting(path), touching(path)]
-    return [future.result(20) for future in futures]
+    for path in paths:
+        futures += [waiting(path), touching(path, computes_s)]
+    try:
+        return [future.result(20) for future in futures]
+    finally:  # what still waits must not keep later programs from running
+        for path in paths:
+            Path(path).touch()
+        for future in futures:
+            future.exception(20)
 
 
 def cancelled(side):

@@ -82,38 +82,41 @@ def fork_with_pipe(folder):
     return text, ended(pid)
 
 
-def forget_children():
-    """Wait for what earlier tasks of this process have left."""
+def children():
+    """Return the children of this process, dead ones too."""
+    return {int(pid) for pid in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+
+
+def has_ended(pid):
     try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
 
 
 def wait_for_all_children(folder):
-    """Wait until there is no child; whether there were others than those that were started."""
-    forget_children()
-    started = {subprocess.Popen(["true"]).pid for _ in range(2)}
+    """Have children, and wait for them as shells do; what earlier tasks left does not matter."""
+    before = children()
+    kept = [subprocess.Popen(["true"]) for _ in range(2)]  # dropped ones subprocess waits for
+    started = {process.pid for process in kept}
     found = set()
-    try:
-        while True:
-            found.add(os.wait()[0])
-    except ChildProcessError:
-        return found == started
+    while not started <= found:
+        found.add(os.wait()[0])
+    return found - before == started
 
 
 def orphans_are_not_children(folder):
     """Start a process whose parent leaves: it is nobody's child that is waited for."""
-    forget_children()
-    shell = subprocess.Popen(["sh", "-c", f"(sleep 0.2; touch {folder}/over) & exit 0"])
-    found = set()
-    try:
-        while True:
-            found.add(os.wait()[0])
-    except ChildProcessError:
-        wait_for(Path(folder, "over"))
-        return found == {shell.pid}
+    before = children()
+    orphan = Path(folder, "orphan.pid")
+    command = f"echo $$ > {orphan}.part; mv {orphan}.part {orphan}; sleep 0.1"
+    shell = subprocess.Popen(["sh", "-c", f"sh -c '{command}' & exit 0"])
+    shell.wait()
+    wait_for(orphan)
+    until = time.monotonic() + 50
+    while not has_ended(int(orphan.read_text())) and time.monotonic() < until:
+        time.sleep(0.005)
+    return children() - before == set()
 
 
 def zombie(folder):

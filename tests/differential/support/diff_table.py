@@ -16,7 +16,7 @@ TOGETHER = (HTEX, THREADS)
 
 
 FILES = "temporary files that a task leaves are removed"
-TOGETHER_SENT = "short tasks are sent together, also those that wait for each other"
+CORES = "a task that used one core is given 1.25, rounded up to two: all of a node of two"
 PROCESSES = "processes that a task leaves are ended without a word, and no hint keeps them"
 
 
@@ -251,15 +251,11 @@ SUBMITTED = [
     program("a dependency that fails", apps.failed_dependency, engines=ALL),
     program("a join", apps.joined, engines=ALL),
     program("a join that fails", apps.joined_failure, engines=TOGETHER),
+    program("a pair of tasks that wait", apps.pair, 25, 0.0, mended_by=CORES, at_times=True),
     program(
-        "a pair of tasks that wait for each other",
-        apps.pair,
-        mended_by=TOGETHER_SENT,
-        at_times=True,
+        "a task that waits and one that computes", apps.pair, 4, 0.1, mended_by=CORES, at_times=True
     ),
-    program(
-        "pairs that wait for each other", apps.pairs_at_once, mended_by=TOGETHER_SENT, at_times=True
-    ),
+    program("pairs of tasks that wait", apps.pairs_at_once, 25, mended_by=CORES, at_times=True),
     program("a task that is cancelled", apps.cancelled, engines=TOGETHER),
     program("states of a future", apps.states, engines=APART),
     program("a walltime", apps.walltime, engines=TOGETHER),
