@@ -106,10 +106,11 @@ class Floor(Modifier):
 
 
 class RoundedUp(Modifier):
-    """Whole cores, and never less than these amounts.
+    """Whole cores, as many as a task has used at most, and never less than these amounts.
 
-    Below some tens of MB what a task holds
-    is its interpreter's whim: who allocates less is retried for nothing.
+    A task is never stopped for its use of cores, so more of them than were ever used gain nothing:
+    a margin above one core would take a second one from other tasks. Below some tens of MB what a
+    task holds is its interpreter's whim: who allocates less is retried for nothing.
 
     >>> from parsl_sizer.strategies.user_declared import UserDeclared
     >>> from parsl_sizer.strategies import PerKind
@@ -121,8 +122,24 @@ class RoundedUp(Modifier):
     def __init__(self, strategy: Strategy, least: Amounts) -> None:
         super().__init__(strategy)
         self.least = _checked("least amount", least)
+        self._most_cores = 0.0
+
+    def learn(self, outcome: Outcome) -> None:
+        self._note_cores(outcome)
+        super().learn(outcome)
+
+    def recall(self, outcomes: Sequence[Outcome]) -> None:
+        for outcome in outcomes:
+            self._note_cores(outcome)
+        super().recall(outcomes)
+
+    def _note_cores(self, outcome: Outcome) -> None:
+        used = outcome.usage.peak.get(Kind.CORES, 0.0)
+        self._most_cores = max(self._most_cores, used)
 
     def amended(self, kind: Kind, amount: float, held: float) -> float:
+        if kind is Kind.CORES and self._most_cores and not held:
+            amount = min(amount, self._most_cores)
         return max(in_whole_cores(kind, amount), self.least.get(kind, 0.0))
 
     def __str__(self) -> str:

@@ -277,6 +277,7 @@ class Ladders(PerKind):
         self._ladders = dict(ladders)
         self._load = load
         self._objective = objective
+        self._most_cores = 0.0  # that a task has used
 
     def propose(self, task: TaskInfo, failures: Sequence[Outcome], largest: Resources) -> Proposal:
         proposal = super().propose(task, failures, largest)
@@ -284,9 +285,13 @@ class Ladders(PerKind):
             return proposal
         amounts = dict(proposal.amounts)
         reasons = dict(zip(amounts, proposal.why.reasons, strict=True))
+        # The room above what was ever used is for being stopped less often, and no task is stopped
+        # for cores: a task that uses one core fills one, not two.
+        most = self._most_cores or math.inf
+        used = {**amounts, Kind.CORES: min(amounts.get(Kind.CORES, 0.0), most)}
         shares = {
-            kind: in_whole_cores(kind, amount) / largest[kind]
-            for kind, amount in amounts.items()
+            kind: in_whole_cores(kind, used[kind]) / largest[kind]
+            for kind in amounts
             if largest[kind] > 0
         }
         for kind, share in shares.items():
@@ -308,6 +313,7 @@ class Ladders(PerKind):
         if outcome.ending is Ending.DONE:
             usage = outcome.usage
             self._load.add(usage)
+            self._most_cores = max(self._most_cores, usage.peak.get(Kind.CORES, 0.0))
             if usage.series and Kind.MEMORY in self._ladders:
                 self._ladders[Kind.MEMORY].observe_rise(usage)
             if outcome.attempt.grown_from is not None and Kind.MEMORY in self._ladders:

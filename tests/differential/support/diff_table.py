@@ -6,18 +6,13 @@ import diff_apps as apps
 import diff_processes as processes
 import diff_state as state
 import diff_values as values
-from diff_case import ALL, Case, Raises
+from diff_case import ALL, HTEX, THREADS, WORK_QUEUE, Case, Raises
 
 MB = 1_000_000
 APART = (HTEX, WORK_QUEUE)
 """Engines that run tasks in processes of their own."""
 
 TOGETHER = (HTEX, THREADS)
-
-
-FILES = "temporary files that a task leaves are removed"
-CORES = "a task that used one core is given 1.25, rounded up to two: all of a node of two"
-PROCESSES = "processes that a task leaves are ended without a word, and no hint keeps them"
 
 
 def same(name, program, *args, **options):
@@ -172,11 +167,10 @@ ENDED = {
     "title": "leaves a process behind",
     "plain": "goes on, uncounted, until the block ends or longer",
     "ours": "is ended with its task, since no reservation would cover it",
-    "option": "`keep_processes`",
+    "option": "`keep_caches`",
     "differs": "processes",
     "expected": {"child": False},
-    "hints": {"keep_processes": True},
-    "mended_by": PROCESSES,
+    "hints": {"keep_caches": True},
 }
 LEFT = [
     same("a thread that is left", processes.leave_thread),
@@ -251,11 +245,9 @@ SUBMITTED = [
     program("a dependency that fails", apps.failed_dependency, engines=ALL),
     program("a join", apps.joined, engines=ALL),
     program("a join that fails", apps.joined_failure, engines=TOGETHER),
-    program("a pair of tasks that wait", apps.pair, 25, 0.0, mended_by=CORES, at_times=True),
-    program(
-        "a task that waits and one that computes", apps.pair, 4, 0.1, mended_by=CORES, at_times=True
-    ),
-    program("pairs of tasks that wait", apps.pairs_at_once, 25, mended_by=CORES, at_times=True),
+    program("a pair of tasks that wait", apps.pair, 25, 0.0),
+    program("a task that waits and one that computes", apps.pair, 4, 0.1),
+    program("pairs of tasks that wait", apps.pairs_at_once, 25),
     program("a task that is cancelled", apps.cancelled, engines=TOGETHER),
     program("states of a future", apps.states, engines=APART),
     program("a walltime", apps.walltime, engines=TOGETHER),
@@ -319,10 +311,8 @@ STATES = [
         expected=[False, False],
     ),
     same("temporary files that are removed", state.temporary_folder, engines=ALL),
-    program(
-        "a temporary file for another task", state.temporary_file, engines=APART, mended_by=FILES
-    ),
-    program("a temporary folder for the program", state.temporary_tree, mended_by=FILES),
+    program("a temporary file for another task", state.temporary_file),
+    program("a temporary folder for the program", state.temporary_tree),
     same("the working folder", state.working_folder),
     same("a file in the working folder", state.write_beside),
     same("a file that stays open", state.write_and_leave_open),

@@ -7,7 +7,7 @@ import pytest
 from parsl_sizer.model import Amounts, Attempt, Ending, Kind, Outcome, Resources, TaskInfo, Usage
 from parsl_sizer.strategies import Family, Proposal, Setting, Strategy
 from parsl_sizer.strategies.catalog import family
-from parsl_sizer.strategies.modifiers import Cap, Floor, Margin, WarmUp, modified
+from parsl_sizer.strategies.modifiers import Cap, Floor, Margin, RoundedUp, WarmUp, modified
 from parsl_sizer.testing import check_strategy
 
 NODE = Resources(cores=16, memory=64.0, disk=64.0)
@@ -194,3 +194,30 @@ def test_a_modified_strategy_keeps_the_laws(name: str, modify: Callable[[Family]
         return modify(family(name, setting))
 
     check_strategy(build)
+
+
+@pytest.mark.parametrize(
+    ("asked", "used", "expected"),
+    [(1.25, None, 2), (1.25, 1.0, 1), (1.25, 0.2, 1), (3.4, 2.3, 3), (1.0, 2.3, 1)],
+)
+@pytest.mark.parametrize("learns", [True, False], ids=["learned", "recalled"])
+def test_no_more_cores_are_asked_for_than_a_task_has_used(
+    asked: float, used: float | None, expected: int, learns: bool
+) -> None:
+    strategy = RoundedUp(Fixed({Kind.CORES: asked}), {})
+    if used is not None:
+        past = [
+            finished()._replace(usage=Usage({Kind.CORES: cores}, 1.0)) for cores in (used, used / 2)
+        ]
+        if learns:
+            for outcome in past:
+                strategy.learn(outcome)
+        else:
+            strategy.recall(past)
+    assert climb(strategy) == [{Kind.CORES: expected}]
+
+
+def test_cores_that_ran_out_grow_whatever_was_used() -> None:
+    strategy = RoundedUp(Fixed({Kind.CORES: 2.0}), {})
+    strategy.learn(finished()._replace(usage=Usage({Kind.CORES: 1.0}, 1.0)))
+    assert [found[Kind.CORES] for found in climb(strategy, Kind.CORES)] == [1, 2]

@@ -210,6 +210,13 @@ def test_for_throughput_a_kind_is_raised_to_the_dominant_share_for_free(name: st
 
 
 @pytest.mark.parametrize("name", OURS)
+def test_a_task_that_used_one_core_fills_half_of_a_node_of_two(name: str) -> None:
+    strategy = strategy_of(name, "throughput", [{Kind.CORES: 1.0, Kind.MEMORY: GB}])
+    node = Resources(cores=2, memory=64 * GB)
+    assert first(strategy, node=node)[Kind.MEMORY] <= node.memory / 2
+
+
+@pytest.mark.parametrize("name", OURS)
 @pytest.mark.parametrize("tasks", [1, 2, 6, 60])
 def test_for_throughput_nothing_is_lower_and_the_dominant_share_the_same(
     name: str, tasks: int
