@@ -70,7 +70,7 @@ def perform(
     if is_plain:
         head["result"] = result
     head["has_payload"] = payload is not None
-    if has_children() and not order.get("keep_caches"):
+    if has_left_processes() and not order.get("keep_caches"):
         head["left"], head["spent"], head["ended"] = _end_children()
     return head, payload or b""
 
@@ -172,12 +172,13 @@ class Surroundings:
                 os.chdir(self._home)
 
 
-def has_children() -> bool:
-    """Whether anything that came out of this process, which adopts orphans, is left."""
+def has_left_processes() -> bool:
+    """Return whether anything that came out of this runner is left; its keeper adopts orphans."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except (ChildProcessError, AttributeError):
-        return False
+        pid = os.getpid()
+        return any(child != pid for child in probe.children(os.getppid()) or ())
     return True
 
 
@@ -187,8 +188,7 @@ def _end_children() -> tuple[int, bool, bool]:
     Gives what it held, whether this runner is no longer fit for use because what is killed
     comes back, and whether any of it was still running.
     """
-    spared = _helpers()
-    left = [pid for pid in probe.descendants(os.getpid()) if pid not in spared]
+    left = _left_processes()
     has_ended_some = any(probe.is_alive(pid) for pid in left)
     parts = [probe.shares(pid) for pid in left]
     held = sum(part.of_anonymous + part.of_shared for part in parts if part is not None)
@@ -199,8 +199,26 @@ def _end_children() -> tuple[int, bool, bool]:
         for pid in left:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
-        left = [pid for pid in probe.descendants(os.getpid()) if pid not in spared]
+        left = _left_processes()
     return held, bool(left), has_ended_some
+
+
+def _left_processes() -> list[int]:
+    """Return what came out of this runner, without what the keeper is about to wait for.
+
+    What has just ended may have started another process behind the look that met it.
+    """
+    pid, keeper, spared = os.getpid(), os.getppid(), _helpers()
+    awaited = {(state, keeper) for state in "ZX"}
+    ended: set[int] = set()
+    while True:
+        found = {one: probe.stat(one) for one in probe.descendants(pid, adopter=keeper)}
+        left = {
+            one for one, stat in found.items() if stat and (stat.state, stat.ppid) not in awaited
+        }
+        if found.keys() - left <= ended:
+            return [one for one in left if one not in spared]
+        ended |= found.keys() - left
 
 
 def _helpers() -> set[int]:

@@ -184,6 +184,7 @@ def _obey(worker: int, control: socket.socket, main: Callable[[socket.socket], N
     runner = 0
     control.settimeout(LOOK_UP_S)
     while True:
+        _reap_orphans(runner)
         try:
             message, descriptors, _, _ = socket.recv_fds(control, 1, 1)
         except TimeoutError:
@@ -205,6 +206,15 @@ def _obey(worker: int, control: socket.socket, main: Callable[[socket.socket], N
             control.sendall(ANSWER.pack(*_end_all(runner, grace_s)))
 
 
+def _reap_orphans(runner: int) -> None:
+    """Wait for the children that have ended, up to the runner: how it ended is asked for later."""
+    with contextlib.suppress(ChildProcessError):
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if ended.si_pid == runner:
+                return
+            os.waitpid(ended.si_pid, 0)
+
+
 def _run(keeper: int, sock: socket.socket, main: Callable[[socket.socket], None]) -> NoReturn:
     """A runner's life: a session of its own, which ends with its keeper."""
     code = 1
@@ -212,7 +222,9 @@ def _run(keeper: int, sock: socket.socket, main: Callable[[socket.socket], None]
         os.setsid()
         probe.call_me(b"sizer-runner")
         probe.die_with_parent(keeper)
-        probe.adopt_orphans()
+        # The keeper adopts orphans: to os.wait() they would be children that the task has started.
+        if probe.children(keeper) is None:  # then it is not known here what the keeper has adopted
+            probe.adopt_orphans()
         # Else a child of a task could answer, and hide from the supervisor that the runner died.
         os.register_at_fork(after_in_child=sock.close)
         probe.write("/proc/self/oom_score_adj", BADNESS)

@@ -184,14 +184,17 @@ def pids() -> list[int]:
 class Tree:
     """A process and all that came out of it.
 
-    Where the root adopts orphans (`adopt_orphans`) nothing can leave the tree, neither by a
-    session of its own nor by the death of the process between. Elsewhere what was seen in
-    it once stays in it.
+    Where the root adopts orphans (`adopt_orphans`), or the `adopter` does, which has no other
+    child, nothing can leave the tree, neither by a session of its own nor by the death of the
+    process between. Elsewhere what was seen in it once stays in it.
     """
 
-    def __init__(self, root: int, without: Iterable[int] = ()) -> None:
+    def __init__(
+        self, root: int, without: Iterable[int] = (), *, adopter: int | None = None
+    ) -> None:
         self.root = root
         self.members = {root}
+        self._adopter = adopter
         self._without = set(without)
         self._strangers: set[int] = set()
         self._scans = 0
@@ -212,7 +215,11 @@ class Tree:
         parents = {pid: found.ppid for pid, found in new.items() if found is not None}
         joined = True
         while joined:  # a child's pid may be lower than its parent's
-            joining = [pid for pid, parent in parents.items() if parent in self.members]
+            joining = [
+                pid
+                for pid, parent in parents.items()
+                if parent in self.members or parent == self._adopter
+            ]
             self.members.update(joining)
             for pid in joining:
                 del parents[pid]
@@ -225,11 +232,20 @@ class Tree:
         return sum(member.cpu_s for member in found if member is not None)
 
 
-def descendants(root: int) -> list[int]:
+def descendants(root: int, *, adopter: int | None = None) -> list[int]:
     """All that came out of a process, without itself."""
-    tree = Tree(root)
+    tree = Tree(root, adopter=adopter)
     tree.scan()
     return [pid for pid in tree.members if pid != root]
+
+
+def children(pid: int) -> list[int] | None:
+    """Return the children of a process with one thread; None where the kernel does not list them.
+
+    It takes a look at one file, not at all processes.
+    """
+    listed = read(f"/proc/{pid}/task/{pid}/children")
+    return None if listed is None else [int(child) for child in listed.split()]
 
 
 def ancestor(names: Iterable[str]) -> Known | None:

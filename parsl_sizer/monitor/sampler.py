@@ -40,13 +40,14 @@ class Sampler:
         limit: float | None = None,
         points: int = 0,
         twin: int | None = None,
+        adopter: int | None = None,
         without: Iterable[int] = (),
         began: float | None = None,
         resets_root: bool = True,
         files: Files | None = None,
     ) -> None:
         self.began = perf_counter() if began is None else began
-        self.tree = Tree(root, without)
+        self.tree = Tree(root, without, adopter=adopter)
         self.base = fresh + earlier
         self.limit = limit
         self.peak = 0

@@ -127,7 +127,7 @@ class Supervisor:
         watch = Watch(
             order,
             self.pid,
-            twin=self._keeper.pid,
+            keeper=self._keeper.pid,
             fresh=self.fresh,
             base=self._base,
             folder=folder,

@@ -35,7 +35,7 @@ class Watch:
         order: dict[str, Any],
         pid: int,
         *,
-        twin: int,
+        keeper: int,
         fresh: int,
         base: int,
         folder: str | None,
@@ -50,7 +50,7 @@ class Watch:
         self._grown: float | None = None
         self._began = perf_counter()
         self._order = order
-        self._pid, self._twin, self._fresh, self._base = pid, twin, fresh, base
+        self._pid, self._keeper, self._fresh, self._base = pid, keeper, fresh, base
         self._folder = folder
         self._files = files
         self._limits: dict[str, Limit] = {}
@@ -103,7 +103,8 @@ class Watch:
             earlier=self._base - self._fresh,
             limit=limits.get("memory"),
             points=int(self._order.get("series") or 0),
-            twin=self._twin,
+            twin=self._keeper,
+            adopter=self._keeper,
             began=self._began,
             files=self._files,
         )

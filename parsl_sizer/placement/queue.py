@@ -84,14 +84,6 @@ class Queue(Protocol):
         """Forget a task that waits, seen or not."""
         ...
 
-    def hold(self, category: str) -> None:
-        """Let no task of this category, of which none waits yet, be seen until its release."""
-        ...
-
-    def release(self, category: str) -> None:
-        """Let the tasks of a category be seen, if they were held."""
-        ...
-
     def lines(self) -> Iterator[tuple[Waiting, int]]:
         """One task of each line, seen or not, and how many wait in it."""
         ...
@@ -169,7 +161,6 @@ class Lines:
         self._waiting = self._added = 0
         self._seen: list[Waiting] = []
         self._lines: dict[Hashable, _Line] = {}
-        self._held: dict[str, dict[Hashable, _Line]] = {}
 
     def __len__(self) -> int:
         return self._waiting
@@ -186,11 +177,6 @@ class Lines:
             line = self._lines[waiting.line] = _Line()
         self._added += 1
         placed = -waiting.task.priority, self._added, waiting
-        held = self._held.get(waiting.task.category)
-        if held is not None:
-            held[waiting.line] = line
-            heappush(line.behind, placed)
-            return False
         if len(line.seen) == self._depth:
             last = line.seen[-1]
             if placed > last:
@@ -221,17 +207,9 @@ class Lines:
             if not len(line):
                 del self._lines[waiting.line]
 
-    def hold(self, category: str) -> None:
-        self._held[category] = {}
-
-    def release(self, category: str) -> None:
-        for line in self._held.pop(category, {}).values():
-            while line.behind and len(line.seen) < self._depth:
-                self._show(line, line.next())
-
     def lines(self) -> Iterator[tuple[Waiting, int]]:
         for line in self._lines.values():
-            yield (line.seen or line.behind)[0][2], len(line)
+            yield line.seen[0][2], len(line)
 
     def finished(self, category: str, wall_s: float) -> None:
         if self._order.follows:

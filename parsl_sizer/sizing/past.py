@@ -1,7 +1,8 @@
 """What earlier runs tell of a category, taught before its first task is sized.
 
-To look it up takes I/O: the driver does it, and says so when it is here. Until then tasks of
-the category wait, unseen, and those of others go on.
+To look it up takes I/O: the driver does it, and says so when it is here. Until then the tasks
+of the category wait, and so do those behind them: tasks may wait for each other, so that one
+that has overtaken another could have its worker for ever.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from parsl_sizer.model import TaskInfo
-from parsl_sizer.placement import Gate, Policy, Queue
+from parsl_sizer.placement import Gate, Policy
 
 from .categories import Categories
 from .messages import Load, Loaded
@@ -21,14 +22,12 @@ class Past:
     def __init__(
         self,
         categories: Categories,
-        queue: Queue,
         gate: Gate | None,
         policy: Policy | None,
         *,
         is_none: bool,
     ) -> None:
         self._categories = categories
-        self._queue = queue
         self._gate = gate
         self._policy = policy
         self._is_none = is_none
@@ -39,7 +38,6 @@ class Past:
         if self._is_none or task.category in self._is_loaded:
             return ()
         self._is_loaded[task.category] = False
-        self._queue.hold(task.category)
         return (Load(task),)
 
     def is_loading(self, category: str) -> bool:
@@ -47,7 +45,7 @@ class Past:
         return not self._is_loaded.get(category, True)
 
     def teach(self, loaded: Loaded) -> bool:
-        """Teach what has come, asked for or not, and let tasks be seen; False if it came before."""
+        """Teach what has come, asked for or not; False if it came before."""
         category = loaded.category
         if self._is_none or self._is_loaded.get(category):
             return False
@@ -58,5 +56,4 @@ class Past:
                 self._policy.learn(outcome)
         if self._gate is not None and earlier and self._gate.is_new(category):
             self._gate.open(category)
-        self._queue.release(category)
         return True

@@ -171,7 +171,7 @@ class Sizer:
         self._categories = categories
         self._queue = Lines() if queue is None else queue
         self._gate = gate
-        self._past = Past(categories, self._queue, gate, policy, is_none=not loads)
+        self._past = Past(categories, gate, policy, is_none=not loads)
         self._ledger = Ledger()
         self._policy = policy
         self._find: Callable[[int | str, Demand], str | None]
@@ -435,6 +435,9 @@ class Sizer:
             position, window = 0, self._window
             while position < window and (waiting := queue.look(position)) is not None:
                 task = waiting.task
+                if self._past.is_loading(task.category):
+                    kept_for = None
+                    break
                 if gate is not None and self._is_held(waiting, gate, now):
                     position, window = position + 1, window + 1
                     continue

@@ -362,7 +362,7 @@ def large(value, size):
 def large_argument_and_result(side, size):
     """As much goes in as comes out."""
     data = b"a" * size
-    result = side.app(large)(data, size).result(20)
+    result = side.app(large)(data, size).result(60)
     return len(result), result == data
 
 

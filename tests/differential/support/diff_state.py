@@ -20,6 +20,7 @@ from pathlib import Path
 HOME = os.getcwd()
 SEEN = []
 OPENED = []
+WRITTEN = []
 
 
 def meet(folder, number, of=2, limit_s=15.0):
@@ -236,9 +237,9 @@ def write_beside(folder):
 
 def write_and_leave_open(folder):
     """Leave a file open with text in its buffer, as programs do that never close."""
-    OPENED.append(open(Path(folder, "open"), "w"))
-    OPENED[-1].write("text")
-    OPENED[-1].flush()
+    WRITTEN.append(open(Path(folder, "open"), "w"))
+    WRITTEN[-1].write("text")
+    WRITTEN[-1].flush()
     return "open"
 
 

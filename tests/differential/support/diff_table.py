@@ -123,11 +123,7 @@ FORKS = [
     same("a fork that is killed", processes.fork_and_leave, "kill"),
     same("a fork that writes into a pipe", processes.fork_with_pipe, engines=APART),
     same("children that are waited for", processes.wait_for_all_children),
-    same(
-        "orphans are not children",
-        processes.orphans_are_not_children,
-        mended_by="a runner adopts orphans, so that os.wait() finds processes it did not start",
-    ),
+    same("orphans are not children", processes.orphans_are_not_children),
     same("a child that nobody waits for", processes.zombie),
     better(
         "a fork that returns",
@@ -256,7 +252,7 @@ SUBMITTED = [
     program("a checkpoint", apps.checkpointed),
     program("files in and out", apps.files_in_and_out, engines=ALL),
     program("what is printed", apps.printed),
-    program("100 MB in and out", apps.large_argument_and_result, 100 * MB),
+    program("300 MB in and out", apps.large_argument_and_result, 300 * MB),
     program("1 byte in and out", apps.large_argument_and_result, 1),
     program("a priority", apps.specification),
     program("what is outstanding", apps.outstanding),

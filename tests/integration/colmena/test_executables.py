@@ -56,7 +56,7 @@ def test_every_step_is_known_by_the_tags_of_its_request(tmp_path: Path) -> None:
     for result in results:
         sizing = result.task_info["sizing"]
         assert sizing["category"] == f"{result.task_info.get('category', 'relax')}_execute"
-        assert sizing["peak"]["memory"] >= result.value * 1e6
+        assert sizing["peak"]["memory"] >= 0.98 * result.value * 1e6
 
 
 def test_a_program_over_its_limit_is_stopped_and_run_again(server: Campaign) -> None:

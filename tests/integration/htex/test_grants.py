@@ -45,8 +45,8 @@ def test_three_blocks_on_one_host_run_as_many_at_once_as_they_have_workers(
     made = sized(htex(2, provider=blocks(3, **options)), node=None, kinds=None)
     go = tmp_path / "go"
     with running(made, tmp_path):
-        wait_until(lambda: len(made.inner.connected_managers()) == 3, "three managers")
         tasks.hold_until(str(tmp_path)).result(LIMIT_S)
+        wait_until(lambda: [one.slots for one in made._driver._nodes.values()] == [6], "six slots")
         begun = [tmp_path / f"begun{number}" for number in range(6)]
         futures = [tasks.hold_until(str(go), 1, str(path)) for path in begun]
         try:

@@ -6,7 +6,6 @@ import getpass
 import logging
 import socket
 import sqlite3
-import threading
 from pathlib import Path
 
 import parsl
@@ -16,11 +15,9 @@ from parsl.data_provider.files import File
 from sizer_runs import running, sized
 
 from parsl_sizer import Kind, sizing_of
-from parsl_sizer.archive.base import Archive, Entry, Query
+from parsl_sizer.archive.base import Entry, Query
 from parsl_sizer.archive.open import open_archive
-from parsl_sizer.archive.warm import lessons
-from parsl_sizer.executor import history
-from parsl_sizer.model import Ending, Outcome, TaskInfo
+from parsl_sizer.model import Ending
 
 LIMIT_S = 100
 MB = 1e6
@@ -113,25 +110,3 @@ def test_nothing_is_kept_if_that_is_not_wanted(
     with running(sized(), tmp_path):
         assert tasks.add(1, 2).result(LIMIT_S) == 3
     assert len(entries(tmp_path / "default.sqlite3")) == 1
-
-
-def test_only_tasks_of_a_category_whose_past_is_looked_up_wait_for_it(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    go_on = threading.Event()
-
-    def slow(archive: Archive, task: TaskInfo) -> list[Outcome]:
-        assert task.category != "slow" or go_on.wait(LIMIT_S)
-        return lessons(archive, task)
-
-    open_archive(path).close()
-    monkeypatch.setattr(history, "PATIENCE_S", LIMIT_S)
-    monkeypatch.setattr(history, "lessons", slow)
-    with running(sized(archive=path, node="cores=2,memory=2GB"), tmp_path):
-        assert tasks.add(1, 2).result(LIMIT_S) == 3
-        waits = tasks.hold(7, parsl_resource_specification={"category": "slow"})
-        others = [tasks.add(number, 1) for number in range(20)]
-        assert [future.result(LIMIT_S) for future in others] == list(range(1, 21))
-        assert not waits.done()
-        go_on.set()
-        assert waits.result(LIMIT_S) == 7

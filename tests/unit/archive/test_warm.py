@@ -18,7 +18,7 @@ from parsl_sizer.engines.threads import Threads
 from parsl_sizer.executor import ending
 from parsl_sizer.model import Attempt, Ending, Kind, Outcome, Resources, TaskInfo, Usage
 from parsl_sizer.sizing import Categories
-from parsl_sizer.strategies import Setting
+from parsl_sizer.strategies import Proposal, Setting
 from parsl_sizer.strategies.catalog import family
 
 NODE = Resources(cores=16, memory=64e9, disk=64e9)
@@ -75,59 +75,38 @@ def test_samples_stand_in_only_where_too_few_were_measured() -> None:
     assert len(taught([*samples, *measured[:-1]])) == FEW + 4
 
 
+def recalled(earlier: Sequence[Outcome]) -> Categories:
+    categories = Categories(family("auto", Setting((Kind.MEMORY,))))
+    categories.recall("align", earlier)
+    return categories
+
+
+def sized(categories: Categories, number: int = 100) -> Proposal:
+    proposal = categories.propose(TaskInfo(number, "align"), (), NODE)
+    assert proposal is not None
+    return proposal
+
+
 def test_a_strategy_knows_what_the_archive_knows_with_its_first_task() -> None:
     archive = MemoryArchive()
     archive.record([entry(number, peak=2e9 + 1e7 * number) for number in range(30)])
-    asked: list[str] = []
-
-    def before(task: TaskInfo) -> Sequence[Outcome]:
-        asked.append(task.category)
-        return lessons(archive, task)
-
-    categories = Categories(family("auto", Setting((Kind.MEMORY,))), before=before)
+    categories = recalled(lessons(archive, TaskInfo(1, "align")))
     for number in range(3):
-        proposal = categories.propose(TaskInfo(number, "align"), (), NODE)
-        assert proposal is not None
+        proposal = sized(categories, number)
         assert 2e9 < proposal.amounts[Kind.MEMORY] < 2.5e9
         assert "from 30 tasks" in str(proposal.why)
-    assert asked == ["align"]
 
 
-@pytest.mark.parametrize("fault", [OSError("gone"), ValueError("odd")])
-def test_an_archive_that_fails_costs_what_it_knew_and_nothing_else(fault: Exception) -> None:
-    said: list[str] = []
-
-    def before(task: TaskInfo) -> Sequence[Outcome]:
-        raise fault
-
-    setting = Setting((Kind.MEMORY,))
-    categories = Categories(family("auto", setting), before=before, warn=said.append)
-    assert categories.propose(TaskInfo(1, "align"), (), NODE) is not None
-    assert categories.propose(TaskInfo(2, "align"), (), NODE) is not None
-    [text] = said
-    assert "knows nothing of earlier runs" in text
-
-
-def test_a_category_whose_first_lesson_comes_before_its_first_size_is_recalled_too() -> None:
-    archive = MemoryArchive()
-    archive.record([entry(number, peak=2e9 + 1e7 * number) for number in range(30)])
-    categories = Categories(
-        family("auto", Setting((Kind.MEMORY,))), before=lambda task: lessons(archive, task)
-    )
+def test_a_category_that_has_learned_already_is_taught_its_past_too() -> None:
+    categories = Categories(family("auto", Setting((Kind.MEMORY,))))
     categories.learn(entry(99, run="this").outcome)  # it was fixed by the user, say
-    proposal = categories.propose(TaskInfo(100, "align"), (), NODE)
-    assert proposal is not None
-    assert "from 31 tasks" in str(proposal.why)
+    categories.recall("align", [entry(number).outcome for number in range(30)])
+    assert "from 31 tasks" in str(sized(categories).why)
 
 
 def sized_after(odd: Outcome) -> str:
     """Why a task is given what it is, after five sound outcomes and an odd one."""
-    earlier = [*[entry(number).outcome for number in range(5)], odd]
-    setting = Setting((Kind.MEMORY,))
-    categories = Categories(family("auto", setting), before=lambda task: earlier)
-    proposal = categories.propose(TaskInfo(100, "align"), (), NODE)
-    assert proposal is not None
-    return str(proposal.why)
+    return str(sized(recalled([*[entry(number).outcome for number in range(5)], odd])).why)
 
 
 @pytest.mark.parametrize("peak", [1e24, 1e17, -1.0, math.nan, math.inf, 10**40, "much", True])

@@ -269,21 +269,22 @@ def warm(slow: Slow) -> Iterator[Bench]:
     made.driver.finish()
 
 
-def test_while_the_past_of_a_category_is_looked_up_tasks_of_others_run_and_settle(
+def test_while_the_past_of_a_category_is_looked_up_earlier_tasks_run_and_settle(
     warm: Bench, slow: Slow
 ) -> None:
-    waits = [warm.submit(memory=1e8, category="hangs") for _ in range(3)]
     other = warm.submit(memory=1e8, category="other")
+    waits = [warm.submit(memory=1e8, category="hangs") for _ in range(3)]
+    behind = warm.submit(memory=1e8, category="other")
     until(lambda: "other" in slow.asked)
     slow.asked["other"].set_result([])
     warm.launched(1).set_result("the other")
     assert other.result(LIMIT_S) == "the other"
     assert len(warm.inner.calls) == 1
     slow.asked["hangs"].set_result([])
-    warm.launched(4)
+    warm.launched(5)
     for number, call in enumerate(warm.inner.calls[1:]):
         call.set_result(number)
-    assert [future.result(LIMIT_S) for future in waits] == [0, 1, 2]
+    assert [future.result(LIMIT_S) for future in [*waits, behind]] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("how", ["fails", "is cancelled", "cannot be asked for"])

@@ -263,11 +263,6 @@ def test_names_are_resolved_once() -> None:
         call.resolve("nowhere:to_be_found")
 
 
-def test_a_process_without_children_has_none() -> None:
-    before = probe.descendants(os.getpid())
-    assert call.has_children() == bool(before)
-
-
 def test_forks_draw_their_own_random_numbers(run: Run, supervised: str) -> None:
     import numpy as np
 

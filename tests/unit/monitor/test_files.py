@@ -112,9 +112,12 @@ def test_what_is_mapped_as_well_counts_once(run: Run, isolation: str) -> None:
     assert peak(report) == pytest.approx(156 * MB, rel=0.05, abs=2 * SLACK)
 
 
-def test_a_file_of_a_moment_counts_while_it_is_there(run: Run, path: Path) -> None:
+def test_a_file_counts_that_is_removed_before_the_end(run: Run, path: Path) -> None:
     def write_and_remove() -> None:
-        write(path, 100 * MB)
+        with path.open("wb") as file:
+            fill(file, 100 * MB)
+            file.flush()
+            time.sleep(1)  # without a control group only what is open when looked at is seen
         path.unlink()
         time.sleep(0.2)
 

@@ -180,6 +180,21 @@ def test_orphans_are_adopted(tmp_path: Path, eventually: Any) -> None:
     assert probe.can_adopt_orphans()
 
 
+def test_the_children_of_a_process_are_listed(start: Any) -> None:
+    child = start("sleep", "1000")
+    assert child.pid in (probe.children(os.getpid()) or ())
+    assert probe.children(child.pid) == []
+
+
+def test_a_tree_has_what_another_process_has_adopted(start: Any) -> None:
+    """The adopter itself is no part of it."""
+    child, orphan = start("sleep", "1000"), start("sleep", "1000")
+    tree = probe.Tree(child.pid, adopter=os.getpid())
+    tree.scan()
+    assert {child.pid, orphan.pid} <= tree.members
+    assert os.getpid() not in tree.members
+
+
 def test_nothing_is_read_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any) -> None:
         raise FileNotFoundError

@@ -47,7 +47,7 @@ def test_a_call_grows_only_by_what_it_is_known_to_use(
     watch = Watch(
         {"enforce": True},
         os.getpid(),
-        twin=0,
+        keeper=0,
         fresh=0,
         base=0,
         files=Files(),

@@ -100,37 +100,6 @@ def test_who_is_removed_is_neither_seen_nor_counted_nor_kept() -> None:
     assert (seen(queue), len(queue), list(queue.lines())) == ([], 0, [])
 
 
-def test_tasks_of_a_category_that_is_held_wait_unseen_and_are_released_in_their_order() -> None:
-    queue = Lines(depth=2)
-    queue.hold("align")
-    tasks = [waiting(number, line) for number, line in enumerate(["align", "sort"] * 3)]
-    assert [queue.add(task) for task in tasks] == [False, True, False, True, False, False]
-    urgent = waiting(6, priority=1.0)
-    queue.add(urgent)
-    assert seen(queue) == [1, 3]
-    assert {head.task.task_id: count for head, count in queue.lines()} == {6: 4, 1: 3}
-    queue.remove(tasks[2])
-    queue.release("align")
-    queue.release("sort")  # it was not held
-    assert seen(queue) == [6, 0, 1, 3]
-    queue.add(waiting(7))
-    assert len([queue.take(0) for _ in range(len(queue))]) == 7
-
-
-def test_if_all_of_a_category_that_is_held_are_removed_nothing_is_left() -> None:
-    queue = Lines()
-    queue.hold("align")
-    tasks = [waiting(number) for number in range(3)]
-    for task in tasks:
-        queue.add(task)
-    for task in tasks:
-        queue.remove(task)
-    assert (len(queue), list(queue.lines())) == (0, [])
-    queue.add(waiting(3))
-    queue.release("align")
-    assert seen(queue) == [3]
-
-
 def test_a_queue_that_shows_nobody_is_refused() -> None:
     with pytest.raises(ValueError, match="depth must be 1 or more, not 0"):
         Lines(depth=0)

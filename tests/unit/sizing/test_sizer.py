@@ -859,19 +859,32 @@ class TestPast:
         assert driver.loads == [task]
         assert driver.running == {}
 
-    def test_tasks_wait_for_their_past_and_those_of_other_categories_do_not(self) -> None:
+    def test_nobody_overtakes_a_task_that_waits_for_its_past(self) -> None:
         driver = Driver(one_gb, NODE, loads=True)
-        driver.submit("t")
-        driver.submit("s", category="sort")
         driver.post(Loaded("sort", ()))
-        driver.post(Tick())
+        driver.submit("s", category="sort")
+        driver.submit("t")
+        driver.submit("s2", category="sort")
         assert list(driver.running) == ["s"]
         driver.end("s")
         assert driver.endings == {"s": Ending.DONE}
+        assert driver.running == {}
         driver.post(Loaded("align", ()))
-        assert list(driver.running) == ["t"]
-        driver.submit("s2", category="sort")
-        assert len(driver.loads) == 2
+        assert list(driver.running) == ["t", "s2"]
+        assert [task.category for task in driver.loads] == ["align"]
+
+    def test_a_node_stays_kept_while_the_past_of_a_more_urgent_task_is_loaded(self) -> None:
+        def size(task: TaskInfo) -> Amounts:
+            return {MEMORY: (12 if task.category == "large" else 8) * GB}
+
+        driver = Driver(size, NODE, loads=True, patience=0)
+        driver.post(Loaded("align", ()))
+        driver.post(Loaded("large", ()))
+        driver.submit("f")
+        driver.submit("large", category="large")  # the node is kept for it
+        driver.post(Submitted(TaskInfo("u", "urgent", priority=1)))
+        driver.post(Loaded("urgent", ()))
+        assert list(driver.running) == ["f"]
 
     def test_they_are_sized_by_what_earlier_runs_know(self) -> None:
         sized: list[int | str] = []
