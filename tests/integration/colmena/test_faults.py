@@ -78,7 +78,7 @@ def test_a_task_over_its_limit_is_stopped_and_completed_larger(
     sizing = result.task_info["sizing"]
     assert sizing["attempts"][0]["ending"] == "exhausted"
     assert sizing["attempts"][-1]["ending"] == "done"
-    assert sizing["peak"]["memory"] == pytest.approx(300e6, rel=0.02)
+    assert sizing["peak"]["memory"] >= 0.98 * 300e6
     assert sizing["allocation"]["memory"] >= 300e6
 
 

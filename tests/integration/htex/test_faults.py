@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
@@ -176,17 +175,6 @@ def test_an_argument_that_cannot_be_packed_fails_its_task_at_once() -> None:
     future = tasks.length(number for number in range(3))
     with pytest.raises((TypeError, SerializationError)):
         future.result(LIMIT_S)
-
-
-def test_a_result_of_500_mb_arrives() -> None:
-    enough = {"memory": 1900, "fixed": True}
-    future = tasks.large_result(500, parsl_resource_specification=enough)
-    data = future.result(LIMIT_S)
-    assert len(data) == 500e6
-    assert data[:1] == data[-1:] == b"x"
-    assert sizing_of(future).attempts[-1].peak[Kind.MEMORY] >= 0.98 * 500e6
-    del data, future
-    gc.collect()
 
 
 def test_an_argument_of_50_mb_arrives() -> None:

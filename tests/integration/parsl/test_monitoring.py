@@ -17,6 +17,13 @@ from parsl_sizer import sizing_of
 pytest.importorskip("sqlalchemy", reason="parsl[monitoring] is not installed here: make test-parsl")
 
 LIMIT_S = 60
+LEFT = (
+    "SELECT task_id, task_func_name, task_memoize, task_fail_count FROM task ORDER BY task_id",
+    "SELECT task_id, try_id, task_executor, task_fail_history FROM try ORDER BY task_id, try_id",
+    "SELECT task_id, try_id, task_status_name FROM status ORDER BY task_id, timestamp",
+    "SELECT tasks_completed_count, tasks_failed_count FROM workflow",
+)
+"""What of Parsl's tables does not depend on the moment or the process."""
 
 
 def rows(database: Path, query: str) -> list[Any]:
@@ -55,3 +62,21 @@ def test_every_task_has_its_rows_and_sizes_make_no_tries(tmp_path: Path) -> None
     assert set(rows(database, measured)) >= {ids[0], ids[2]}
     assert rows(database, "SELECT COUNT(*) FROM node") > [(0,)]
     assert rows(database, "SELECT tasks_completed_count FROM workflow") == [(3,)]
+
+
+def test_a_run_leaves_the_rows_that_it_leaves_without_us(tmp_path: Path) -> None:
+    """Also of a task that fails, and is retried by Parsl."""
+    found = []
+    for name, executor in ("plain", htex(1)), ("sized", sized(htex(1))):
+        database = tmp_path / f"{name}.db"
+        monitoring = MonitoringHub(logging_endpoint=f"sqlite:///{database}")
+        resource_tracker.ensure_running()
+        folder = tmp_path / name
+        folder.mkdir()
+        with running(executor, folder, monitoring=monitoring, retries=1):
+            apps.sleeping(0.1).result(LIMIT_S)
+            assert apps.failing_with("no").exception(LIMIT_S) is not None
+        found.append([rows(database, query) for query in LEFT])
+    plain, ours = found
+    assert all(plain)
+    assert ours == plain

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import sizer_pool as calls
-from sizer_runs import nothing_left, sized
+from sizer_runs import nothing_left, sized, wait_until
 
 from parsl_sizer import SizedPoolExecutor, with_hints
 from parsl_sizer.model import Ending, Kind
@@ -34,6 +34,7 @@ def settled(pool: SizedPoolExecutor) -> Iterator[list]:
     note, driver._observe = driver._observe, seen.append
     with joblib.parallel_config("parsl_sizer"):
         yield seen
+    wait_until(lambda: not len(driver), "the end of calls that are no longer wanted")
     driver._observe = note
 
 

