@@ -86,7 +86,7 @@ def line_of(entry: Entry) -> str:
             "labels": dict(islice(task.labels.items(), ITEMS)),
             "inputs": [path[:TEXT] for path in task.inputs[:ITEMS]],
             "opt_outs": sorted(opt_out.value for opt_out in task.opt_outs),
-            "priority": task.priority,
+            "priority": task.priority if math.isfinite(task.priority) else None,
             "series": [list(point) for point in usage.series],
         }
     )

@@ -88,7 +88,7 @@ def row_of(outcome: Outcome, why: str) -> tuple[object, ...]:
         _json(task.labels),
         _json(task.inputs),
         _joined(task.opt_outs) if task.opt_outs else None,
-        task.priority or None,
+        task.priority if math.isfinite(task.priority) else None,
         _packed(usage.series),
         attempt.grown_from,
     )

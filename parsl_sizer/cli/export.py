@@ -16,7 +16,7 @@ from typing import TextIO
 
 from parsl_sizer.archive.base import Entry
 from parsl_sizer.archive.lines import line_of
-from parsl_sizer.model import Ending, SizerError
+from parsl_sizer.model import Ending, SizerError, printable
 from parsl_sizer.simulator import Row
 from parsl_sizer.simulator.trace import COLUMNS, as_cells
 
@@ -63,8 +63,9 @@ def run(arguments: Namespace) -> None:
 
 
 def _write(texts: Iterable[str], file: TextIO) -> None:
+    is_read_by_people = file.isatty()
     for text in texts:
-        file.write(text)
+        file.write(printable(text) if is_read_by_people else text)
 
 
 def _counting(entries: Iterable[Entry], counted: Counted) -> Iterator[Entry]:

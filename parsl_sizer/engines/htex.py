@@ -248,7 +248,8 @@ class HighThroughput(Engine):
         return True
 
     def priority(self, given: Mapping[str, object]) -> float:
-        return -super().priority(given)  # there the lowest number is first
+        # There the lowest number is first, and what has none is last.
+        return -math.inf if given.get("priority") is None else -super().priority(given)
 
     def verdict(self, error: BaseException) -> Verdict | None:
         if isinstance(error, ManagerLost):

@@ -215,10 +215,10 @@ class Driver:
         return found[0] if found else None
 
     def is_final(self, future: SizedFuture) -> bool:
-        """Return whether its task ran out of what nodes have, and none with more has come since."""
+        """Return whether its task ran out of all of a node, and none with more has come since."""
         exhausted = future.exhausted
         most = self._most(exhausted)
-        return bool(exhausted) and all(most[kind] <= had for kind, had in exhausted.items())
+        return bool(exhausted) and all(0 < most[kind] <= had for kind, had in exhausted.items())
 
     def _most(self, kinds: Iterable[Kind]) -> dict[Kind, float]:
         """Return how much of each kind the node has that has most of it; 0 without nodes."""
@@ -478,7 +478,9 @@ class Driver:
 
     def _keep_exhausted(self, job: Job, error: ResourcesExhausted) -> None:
         for last in error.outcomes[-1:]:
-            job.future.exhausted = self._most(last.exhausted)
+            most, given = self._most(last.exhausted), last.attempt.allocation
+            if all(given.get(kind, 0.0) >= most[kind] for kind in most):
+                job.future.exhausted = most
 
     def _sentence(self, why: object) -> str:
         """The sentence for a reason: one object for all that are the same."""

@@ -295,8 +295,8 @@ class SizedExecutor(ParslExecutor, RepresentationMixin):
         if self._flags:
             task = task._replace(opt_outs=task.opt_outs | self._flags)
         given = passed_on(hints.given, self._engine, self._warn)
-        if "priority" in hints.given:
-            task = task._replace(priority=self._engine.priority(hints.given))
+        if priority := self._engine.priority(hints.given):
+            task = task._replace(priority=priority)
         if self._graph is not None and record is not None:
             depth, rank = self._graph.place(record)
             task = task._replace(depth=depth, rank=rank)

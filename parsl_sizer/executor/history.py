@@ -33,8 +33,10 @@ from parsl_sizer.version import __version__
 
 LARGEST_SCRIPT = 10_000_000
 PATIENCE_S = 6.0
-"""So long tasks wait for what is known of earlier runs. A lock in PostgreSQL, which says more
-about itself, is given up before that."""
+"""So long the tasks of a run wait in all for what is known of earlier ones, answers within
+`SOON_S` not counted. A lock in PostgreSQL, which says more about itself, is given up before
+that."""
+SOON_S = 0.1
 
 T = TypeVar("T")
 
@@ -54,6 +56,7 @@ class History:
         self._warn = warn
         self._archive: Archive | None = None
         self._is_readable = True
+        self._patience_s = PATIENCE_S
         self._reader = ThreadPoolExecutor(1, "parsl_sizer-history")
         self._node = node
         self._has_recorded = False
@@ -86,16 +89,21 @@ class History:
     def _ask(self, question: Callable[[Archive], Sequence[T]]) -> Sequence[T]:
         if not self._is_readable:
             return ()
+        began = time.monotonic()
         try:
-            return within(PATIENCE_S, lambda: self._answer(question))
+            return within(self._patience_s, lambda: self._answer(question))
         except FutureTimeoutError:
-            reason = f"The archive {shown(self._where)} has not answered in {PATIENCE_S:g} s."
+            reason = f"Tasks have waited {PATIENCE_S:g} s for the archive {shown(self._where)}."
         except ArchiveError as error:
             reason = str(error)
         except OSError as error:
             reason = f"The archive {shown(self._where)} cannot be used: {error}."
+        finally:
+            took_s = time.monotonic() - began
+            if took_s > SOON_S:
+                self._patience_s -= took_s
         self._is_readable = False  # to wait for it again with each category would hold up all
-        self._warn(f"{reason} So nothing is known of earlier runs.")
+        self._warn(f"{reason} Nothing more is asked of it: later categories start anew.")
         return ()
 
     def close(self) -> None:

@@ -131,7 +131,7 @@ class SizedFuture(Future):  # type: ignore[type-arg]
     """The future that Parsl gets, with the task's story beside it."""
 
     exhausted: Mapping[Kind, float] = EMPTY
-    """What the task ran out of, and the most that any node had of it; empty if it did not."""
+    """What the task ran out of although it had all of a node: the most that any node had."""
 
     def __init__(self, task_id: int | str) -> None:
         super().__init__()

@@ -188,22 +188,22 @@ def _end_children() -> tuple[int, bool, bool]:
     Gives what it held, whether this runner is no longer fit for use because what is killed
     comes back, and whether any of it was still running.
     """
-    left = _left_processes()
+    until = time.monotonic() + PATIENCE_S
+    left = _left_processes(until)
     has_ended_some = any(probe.is_alive(pid) for pid in left)
     parts = [probe.shares(pid) for pid in left]
     held = sum(part.of_anonymous + part.of_shared for part in parts if part is not None)
-    until = time.monotonic() + PATIENCE_S
     while left and time.monotonic() < until:
         probe.kill(left)
         time.sleep(0.001)
         for pid in left:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
-        left = _left_processes()
+        left = _left_processes(until)
     return held, bool(left), has_ended_some
 
 
-def _left_processes() -> list[int]:
+def _left_processes(until: float) -> list[int]:
     """Return what came out of this runner, without what the keeper is about to wait for.
 
     What has just ended may have started another process behind the look that met it.
@@ -216,7 +216,7 @@ def _left_processes() -> list[int]:
         left = {
             one for one, stat in found.items() if stat and (stat.state, stat.ppid) not in awaited
         }
-        if found.keys() - left <= ended:
+        if found.keys() - left <= ended or time.monotonic() >= until:
             return [one for one in left if one not in spared]
         ended |= found.keys() - left
 

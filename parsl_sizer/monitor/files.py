@@ -2,7 +2,8 @@
 
 Where a runner has a control group, the kernel counts them. Elsewhere they are those of files that
 the processes of the call have open, or had when they were looked at: a file that appears on a
-tmpfs meanwhile may be another task's. Only what is new since the call began counts.
+tmpfs meanwhile may be another task's. Only what is new since the call began counts: of a file
+that was there before, what it has grown by.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ class Files:
         self._is_new = True
         self._began = self._free = self._next = 0.0
         self._paths: dict[Key, str] = {}
+        self._there: dict[Key, int] = {}
+        self._there_at = -1.0
+        self._sizes: dict[Key, int] = {}
         self._mapped: set[Key] = set()
         self._found = 0, 0
 
@@ -47,7 +51,10 @@ class Files:
         self._began, self._is_new = time.time() - TICK_S, True
         self._free, self._next = free(), 0.0
         self._paths.clear()
+        self._sizes.clear()
         self._mapped = set()
+        if self._group is None and self._free != self._there_at:
+            self._there, self._there_at = _sizes_in(FOLDER), self._free
 
     def has_grown(self) -> bool:
         """Whether much of `FOLDER` was taken since, by whomever: cheap, for calls of a moment."""
@@ -95,11 +102,34 @@ class Files:
             found = os.stat(path)  # noqa: PTH116 - for each open file
             if found.st_dev in devices() and found.st_ctime >= self._began:
                 key = found.st_dev, found.st_ino
-                taken[key] = found.st_blocks * 512
+                size = found.st_blocks * 512
+                taken[key] = max(0, size - self._size_before(key, size, found))
                 if found.st_nlink and key not in self._paths:
                     self._paths[key] = os.readlink(path)  # noqa: PTH115
                 return key
         return None
+
+    def _size_before(self, key: Key, size: int, found: os.stat_result) -> int:
+        """Return what a file took before the call, as far as that is known."""
+        before = self._sizes.get(key)
+        if before is None:
+            before = self._there.get(key)
+            if before is None:  # what is written does not change when it was read last
+                is_new = min(found.st_atime, found.st_mtime) >= self._began
+                before = 0 if is_new else size
+            self._sizes[key] = before
+        return before
+
+
+def _sizes_in(folder: str) -> dict[Key, int]:
+    """Return what each file in a folder takes."""
+    found = {}
+    for path, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):
+                file = os.lstat(f"{path}/{name}")
+                found[file.st_dev, file.st_ino] = file.st_blocks * 512
+    return found
 
 
 def _mapped(pid: int) -> set[Key]:

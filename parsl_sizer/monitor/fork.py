@@ -31,6 +31,7 @@ def run_forked(
             has_own_folder = order.get("sandbox") != "cwd"
             supervisor = Supervisor(once, has_own_folder=has_own_folder).prepared(order, place)
         except OSError:  # no process, no descriptor left: better unprotected than not at all
-            return run_inline({**order, "claim": None}, func, args, kwargs)
+            claim = place.claim_without(order.get("claim"))
+            return run_inline({**order, "claim": claim}, func, args, kwargs)
         with supervisor:
             return supervisor.run(order, b"", "fork", place)

@@ -3,11 +3,13 @@
 MB and GB count as 10**6 and 10**9 bytes here, whatever the batch system means by them: that is a
 little less than is granted, in which the interpreters around the tasks live.
 
-- Slurm, see ``man sbatch``: SLURM_MEM_PER_NODE and SLURM_MEM_PER_CPU are in MB; 0 of the former
-  is all that the node has. SLURM_CPUS_ON_NODE is that of the step, which may be one processor of
-  many, while SLURM_JOB_CPUS_PER_NODE lists those of the job, as in ``16(x2),8``.
+- Slurm, see ``man sbatch``: SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU and SLURM_MEM_PER_GPU are in
+  MB; 0 of the first is all that the node has. SLURM_CPUS_ON_NODE is that of the step, which may
+  be one processor of many, while SLURM_JOB_CPUS_PER_NODE lists those of the job, as in
+  ``16(x2),8``.
 - PBS tells no memory. NCPUS (PBS Pro, OpenPBS) is the chunk's processors, or its ``ompthreads``;
-  PBS_NUM_PPN and PBS_NP by PBS_NUM_NODES are Torque's. The most of these is what is granted.
+  PBS_NUM_PPN and PBS_NP by PBS_NUM_NODES are Torque's. The most of these is what is granted; 1 is
+  also what they say where a job asked for whole nodes and not for processors, so it says nothing.
 - LSF lists hosts and slots in LSB_MCPU_HOSTS. LSB_CG_MEMLIMIT is left out: by site it is that of
   the job or of one slot, and where it is set the control group says the same.
 - Parsl's providers say in PARSL_CORES and PARSL_MEMORY_GB what they have asked for.
@@ -41,10 +43,13 @@ def granted(environment: Mapping[str, str], host: str) -> Grant:
     memory: float | None = None
     if job := say("SLURM_JOB_ID") or say("SLURM_JOBID"):
         cores = _most(say("SLURM_CPUS_ON_NODE"), _least_listed(say("SLURM_JOB_CPUS_PER_NODE", "")))
-        memory = _of_slurm(say("SLURM_MEM_PER_NODE"), say("SLURM_MEM_PER_CPU"), cores)
+        of_gpus = _times(say("SLURM_MEM_PER_GPU"), say("SLURM_GPUS_ON_NODE"))
+        of_cores = _times(say("SLURM_MEM_PER_CPU"), cores)
+        memory = _of_slurm(say("SLURM_MEM_PER_NODE"), of_cores or of_gpus)
     elif job := say("PBS_JOBID"):
         each = (_number(say("PBS_NP")) or 0.0) / (_number(say("PBS_NUM_NODES")) or math.inf)
         cores = _most(say("NCPUS"), say("PBS_NUM_PPN"), each)
+        cores = None if cores == 1 else cores
     elif job := say("LSB_JOBID"):
         index = say("LSB_JOBINDEX", "0")
         job = job if index == "0" else f"{job}-{index}"  # a job of an array
@@ -61,11 +66,14 @@ def granted(environment: Mapping[str, str], host: str) -> Grant:
     return Grant(name, tuple(counts), min(memories, default=None))
 
 
-def _of_slurm(per_node: str | None, per_core: str | None, cores: float | None) -> float | None:
+def _of_slurm(per_node: str | None, of_parts: float) -> float | None:
     if per_node == "0":
         return math.inf
-    mb = _number(per_node) or (_number(per_core) or 0.0) * (cores or 0.0)
-    return mb * MB or None
+    return (_number(per_node) or of_parts) * MB or None
+
+
+def _times(each: str | None, count: str | float | None) -> float:
+    return (_number(each) or 0.0) * (_number(count) or 0.0)
 
 
 def _least_listed(counts: str) -> float | None:

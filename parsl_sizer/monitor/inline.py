@@ -154,7 +154,9 @@ class Here:
         """Have a call sampled if it lasts."""
         last = self.tidiness.last
         self.files.begin(self.pid, last.shared if last else 0)
-        if self._thread is None and self.tidiness.last is not None:
+        if last is None:  # then no thread looks at it
+            place.hold()
+        elif self._thread is None:
             self._thread = threading.Thread(target=self._look, daemon=True, name="parsl_sizer")
             self._thread.start()
         self._current = time.perf_counter(), order, base, place

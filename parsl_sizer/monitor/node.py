@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import tempfile
 import time
 from functools import lru_cache
+from pathlib import Path
 
 from . import cgroup, probe
 from .grant import Grant, granted
@@ -46,19 +48,26 @@ def grant_here() -> Grant:
 
 def cores() -> float | None:
     """Return how many processors this process may run on, by its group's quota and its grant."""
-    if hasattr(os, "sched_getaffinity"):
-        count: float | None = float(len(os.sched_getaffinity(0)))
-    else:
-        count = float(os.cpu_count() or 0) or None
-    said = [count, cgroup.cores(cgroup.place("cpu")), *grant_here().cores]
+    said = [processors(), cgroup.cores(cgroup.place("cpu")), *grant_here().cores]
     return min((number for number in said if number), default=None)
+
+
+def processors() -> float | None:
+    """Return how many processors the workers here may run on."""
+    if not hasattr(os, "sched_getaffinity"):
+        return float(os.cpu_count() or 0) or None
+    if "PARSL_WORKER_COUNT" in os.environ:  # HTEX may bind each worker to some of its manager's
+        with contextlib.suppress(OSError):
+            return float(len(os.sched_getaffinity(os.getppid())))
+    return float(len(os.sched_getaffinity(0)))
 
 
 def memory() -> float | None:
     """Return the memory of the machine, of this process's group, or of its grant: the least.
 
     Where some of the cores are granted and nothing is said of memory, memory is in proportion to
-    them: jobs beside this one are granted theirs in the same way.
+    them: jobs beside this one are granted theirs in the same way. Whoever is granted as many as
+    there are physical cores has the machine: batch systems may count these.
     """
     try:
         total = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -68,8 +77,17 @@ def memory() -> float | None:
     said = [total, limit, grant.memory]
     is_unsaid = grant.memory is None and not (limit and limit < total)
     if is_unsaid and grant.cores and (count := os.cpu_count()):
-        said.append(total * min(1.0, grant.cores[-1] / count))
+        is_bound = (processors() or count) < count
+        there = count if is_bound else min(count, physical_cores() or count)
+        said.append(total * min(1.0, grant.cores[-1] / there))
     return min((amount for amount in said if amount), default=None)
+
+
+@lru_cache(maxsize=1)
+def physical_cores() -> int | None:
+    """Return how many cores the machine has, however many threads each of them runs."""
+    listed = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology/thread_siblings_list")
+    return len({probe.read(str(path)) for path in listed}) or None
 
 
 def is_short_of_memory() -> bool:

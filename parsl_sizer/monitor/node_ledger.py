@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from . import node, probe
+from . import node, probe, sandbox
 from .claims import Amounts, Claim, Ledger
 
 OLD_S = 86_400.0
@@ -51,6 +51,10 @@ class Place:
         """How long there was no room for it."""
         self.growth = None if claim is None and later is None else growth
         self._later = later
+
+    def claim_without(self, claim: dict[str, Any] | None) -> dict[str, Any] | None:
+        """Return what is left to claim by a call that nobody looks at."""
+        return None if claim is None or self._later is None else {**claim, "is_late": False}
 
     def hold(self) -> bool:
         """Make the claim of a call that has lasted, and return whether that was to be done.
@@ -233,7 +237,8 @@ def promised_memory(command: bytes) -> float | None:
 def folder(name: str) -> Path:
     """Where the claims of one ledger on this host are: a place that nobody else can write to."""
     host = socket.gethostname()
-    above = _ours(Path(tempfile.gettempdir(), f"parsl_sizer-ledger-{os.getuid()}-{host}"))
+    temporary = sandbox.outside(tempfile.gettempdir())
+    above = _ours(Path(temporary, f"parsl_sizer-ledger-{os.getuid()}-{host}"))
     path = above / _safe(name)
     path.mkdir(mode=0o700, exist_ok=True)
     _sweep(above)

@@ -20,7 +20,10 @@ import tempfile
 import time
 from pathlib import Path
 
-PREFIX = "parsl_sizer-task-"
+PREFIX = "psz"
+"""Short, because of `ROOM`: psz1000-a1b2c3d4/0 is a task's folder."""
+ROOM = 107 - len("/pymp-12345678/listener-12345678")
+"""So long a path of a folder may be in which multiprocessing makes a socket."""
 IN_USE = stat.S_ISVTX
 """The bit of a folder's mode that says that its task has not ended yet. It needs no space on a
 disk that is full, and whoever comes after the worker finds it there."""
@@ -105,8 +108,14 @@ def _tidy_up(home: str | Path) -> None:
 
 
 def _locked_home() -> tuple[str | None, int | None]:
-    """A new folder and the descriptor that locks it while it is open, or nothing: a full disk."""
+    """A new folder and the descriptor that locks it while it is open.
+
+    Nothing on a full disk, or where tasks would lose the sockets that they can have without us.
+    """
     _sweep()
+    folder, own = tempfile.gettempdir(), f"/{PREFIX}{os.getuid()}-12345678/1234"
+    if len(folder) <= ROOM < len(folder + own):
+        return None, None
     try:
         while True:
             path = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getuid()}-")
@@ -118,6 +127,19 @@ def _locked_home() -> tuple[str | None, int | None]:
             os.close(descriptor)
     except OSError:
         return None, None
+
+
+def outside(path: str) -> str:
+    """Return the folder that has the folders of tasks, for a path in one of these.
+
+    >>> outside(f"/scratch/{PREFIX}{os.getuid()}-a1b2c3d4/0/inner"), outside("/scratch")
+    ('/scratch', '/scratch')
+    """
+    folder = Path(path)
+    for part in (folder, *folder.parents):
+        if part.name.startswith(f"{PREFIX}{os.getuid()}-"):
+            return str(part.parent)
+    return path
 
 
 def working_folder() -> str | None:

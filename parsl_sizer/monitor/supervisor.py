@@ -302,7 +302,8 @@ def _run(order: dict[str, Any], buffer: bytes, place: Place) -> dict[str, Any]:
     try:
         supervisor = _take(order, len(buffer)).prepared(order, place)
     except OSError:  # no process, no descriptor left: better unprotected than not at all
-        return run_packed_inline({**order, "claim": None}, buffer)
+        left = place.claim_without(order.get("claim"))
+        return run_packed_inline({**order, "claim": left}, buffer)
     try:
         made = supervisor.run(order, buffer, "runner", place)
     except BaseException:

@@ -14,8 +14,14 @@ class Channel(HTTPChannel):  # type: ignore[misc]
     last_activity: float
 
     def handle_read(self) -> None:
-        """Receive a part of a request."""
-        request, last_activity = self.request, self.last_activity
+        """Receive a part of a request, or several."""
+        had_begun, last_activity = self._has_begun(), self.last_activity
         super().handle_read()
-        if request is not None and self.request is request:
+        begins = self._has_begun() and not had_begun
+        if not begins and not self.requests:
             self.last_activity = last_activity
+
+    def _has_begun(self) -> bool:
+        """Return whether there is a part of a request; blank lines may come before one."""
+        request = self.request
+        return request is not None and bool(request.headers_finished or request.header_plus.strip())

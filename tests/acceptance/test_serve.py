@@ -219,8 +219,14 @@ def test_slow_and_many_clients_keep_no_other_waiting(server: Server) -> None:
         assert connection.recv(1000).startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.parametrize("head", [HEAD, HEAD + b"\r\n"], ids=["header", "body"])
-def test_a_request_that_trickles_in_is_given_up_at_a_deadline(tmp_path: Path, head: bytes) -> None:
+@pytest.mark.parametrize(
+    ("head", "more"),
+    [(HEAD, b"X"), (HEAD + b"\r\n", b"X"), (b"\r\n", b"\r\n")],
+    ids=["header", "body", "blank lines"],
+)
+def test_a_request_that_trickles_in_is_given_up_at_a_deadline(
+    tmp_path: Path, head: bytes, more: bytes
+) -> None:
     limits = {"connection_limit": 12, "channel_timeout": 1}
     with serving(filled(tmp_path / "archive.sqlite3"), **limits) as server, ExitStack() as stack:
         trickling = {stack.enter_context(connected(server)) for _ in range(20)}
@@ -231,15 +237,15 @@ def test_a_request_that_trickles_in_is_given_up_at_a_deadline(tmp_path: Path, he
         until = time.monotonic() + PATIENCE_S / 3
         while trickling and time.monotonic() < until:
             closed, _, _ = select.select(trickling, [], [], 0.1)
-            trickling = {one for one in trickling - {*closed} if sent(one)}
+            trickling = {one for one in trickling - {*closed} if sent(one, more)}
         assert not trickling
         assert asking.recv(1000).startswith(b"HTTP/1.1 200 ")
 
 
-def sent(connection: socket.socket) -> bool:
-    """Whether the server still takes a byte."""
+def sent(connection: socket.socket, more: bytes) -> bool:
+    """Whether the server still takes some bytes."""
     try:
-        return connection.send(b"X") == 1
+        return connection.send(more) == len(more)
     except ConnectionError:
         return False
 

@@ -402,6 +402,34 @@ def prioritised(value, parsl_resource_specification=None):
     return value
 
 
+def in_order_of_priority(side):
+    """In which order tasks run that waited while all workers were busy."""
+    held, gate = side.folder / "held", side.folder / "gate"
+    waiting, noting = side.app(wait), side.app(note_letter)
+    keeping, first = (waiting(str(path), 60.0) for path in (held, gate))
+    notes = str(side.folder / "notes")
+    futures = [
+        noting(notes, letter, parsl_resource_specification={"priority": priority})
+        if priority is not None
+        else noting(notes, letter)
+        for letter, priority in zip("abcdefghi", [None, 2, 1] * 3, strict=True)
+    ]
+    time.sleep(1)  # nothing says when all of them have come to the process that sorts them
+    gate.touch()
+    try:
+        for future in [first, *futures]:
+            future.result(20)
+    finally:
+        held.touch()
+    keeping.result(20)
+    return Path(notes).read_text()
+
+
+def note_letter(path, letter, parsl_resource_specification=None):
+    with open(path, "a") as notes:
+        notes.write(letter)
+
+
 def outstanding(side):
     """How many tasks an executor says it has, when it has none."""
     side.app(double)(1).result(20)

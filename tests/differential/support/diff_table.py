@@ -255,6 +255,7 @@ SUBMITTED = [
     program("300 MB in and out", apps.large_argument_and_result, 300 * MB),
     program("1 byte in and out", apps.large_argument_and_result, 1),
     program("a priority", apps.specification),
+    program("an order of priorities", apps.in_order_of_priority),
     program("what is outstanding", apps.outstanding),
     program("a retry that succeeds", apps.retried, 2, setup="retries"),
     program("retries that fail", apps.retried, 9, setup="retries"),

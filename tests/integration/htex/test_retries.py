@@ -46,6 +46,18 @@ def test_a_task_that_fits_no_node_is_not_run_again_by_parsls_retries(
     assert future.task_record["fail_count"] == 3
 
 
+def test_a_fixed_request_that_was_too_small_is_retried(
+    retried: SizedExecutor, tmp_path: Path
+) -> None:
+    """A `retry_handler` may have made it larger."""
+    notes = tmp_path / "notes"
+    little = {"memory": 100, "fixed": True}
+    future = tasks.note_and_hold(str(notes), 300, 60.0, parsl_resource_specification=little)
+    with pytest.raises(ResourcesExhausted):
+        future.result(LIMIT_S)
+    assert len(notes.read_text()) == 3
+
+
 def test_a_task_that_raises_such_an_error_itself_is_retried(
     retried: SizedExecutor, tmp_path: Path
 ) -> None:

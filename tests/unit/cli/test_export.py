@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,30 @@ def test_lines_hold_everything(archive: Path, capsys: pytest.CaptureFixture[str]
     out, error = capsys.readouterr()
     assert error == ""
     assert sorted(out.splitlines()) == sorted(map(line_of, entries()))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("options", [[], ["--csv"], ["--json"]])
+def test_control_characters_do_not_reach_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    path = tmp_path / "archive.sqlite3"
+    opened = open_archive(path)
+    [entry] = [one for one in entries() if one.outcome.ending is Ending.DONE][:1]
+    attempt = entry.outcome.attempt
+    task = attempt.task._replace(category="\x1b]0;owned\x07align")
+    outcome = entry.outcome._replace(attempt=attempt._replace(task=task))
+    opened.record([entry._replace(outcome=outcome)])
+    opened.close()
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    assert main(["export", *options, "--archive", str(path)]) == 0
+    assert "owned" in terminal.getvalue()
+    assert not {"\x1b", "\x07"} & {*terminal.getvalue()}
 
 
 def test_what_is_exported_can_be_searched_for(

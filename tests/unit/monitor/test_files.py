@@ -80,6 +80,24 @@ def test_it_is_not_charged_to_the_next_call(run: Run, isolation: str, path: Path
         assert peak(run(nothing, seconds, isolation=isolation)) < SLACK
 
 
+def test_of_a_file_that_was_there_only_what_it_has_grown_by_counts(
+    run: Run, isolation: str, path: Path
+) -> None:
+    def add(size: int) -> None:
+        with path.open("r+b") as file:
+            file.read(1)
+            file.seek(0, os.SEEK_END)
+            fill(file, size)
+            file.flush()
+            time.sleep(0.3)
+
+    run(nothing, 0.0, isolation=isolation)  # what its runner knows of the folder is older
+    write(path, 100 * MB)
+    for _ in range(2):
+        report = run(add, 20 * MB, isolation=isolation)
+        assert peak(report) == pytest.approx(21 * MB, rel=0.03, abs=SLACK)
+
+
 def test_memfd_counts(run: Run, isolation: str) -> None:
     report = run(write_to_memfd, 100 * MB, isolation=isolation)
     assert peak(report) == pytest.approx(101 * MB, rel=0.02, abs=SLACK)

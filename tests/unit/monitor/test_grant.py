@@ -49,6 +49,7 @@ LSF = {"LSB_JOBID": "5", "LSB_MCPU_HOSTS": "n1 20 n2.cluster 10"}
         ({**SLURM, "SLURM_MEM_PER_NODE": "0"}, (), float("inf")),  # all that the node has
         ({**SLURM, "SLURM_CPUS_ON_NODE": "4"}, (4.0,), None),
         ({**SLURM, "SLURM_CPUS_ON_NODE": "4", "SLURM_MEM_PER_CPU": "500"}, (4.0,), 2000 * MB),
+        ({**SLURM, "SLURM_MEM_PER_GPU": "500", "SLURM_GPUS_ON_NODE": "4"}, (), 2000 * MB),
         ({**SLURM, "SLURM_MEM_PER_CPU": "500"}, (), None),  # of how many is not known
         # A step of one task may have one of the job's processors: the memory is the job's.
         ({**SLURM, "SLURM_CPUS_ON_NODE": "1", "SLURM_JOB_CPUS_PER_NODE": "16(x3)"}, (16.0,), None),
@@ -63,6 +64,7 @@ LSF = {"LSB_JOBID": "5", "LSB_MCPU_HOSTS": "n1 20 n2.cluster 10"}
         ({**PBS, "PBS_NUM_PPN": "6"}, (6.0,), None),
         ({**PBS, "PBS_NP": "24", "PBS_NUM_NODES": "2"}, (12.0,), None),
         ({**PBS, "PBS_NP": "24"}, (), None),  # on how many nodes is not known
+        ({**PBS, "NCPUS": "1"}, (), None),  # as where a job asks for whole nodes
         # With ompthreads=1 NCPUS is 1, and Torque's PBS_NUM_PPN is 1 where only procs= is said.
         ({**PBS, "NCPUS": "1", "PBS_NUM_PPN": "16"}, (16.0,), None),
         (LSF, (20.0,), None),
@@ -112,6 +114,7 @@ def job(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     for name in WORDS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 16)
+    monkeypatch.setattr(node, "physical_cores", lambda: 16)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)))
     monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4000, "SC_PHYS_PAGES": 16_000_000}.get)
     monkeypatch.setattr(cgroup, "cores", lambda place: None)
@@ -166,3 +169,26 @@ def test_the_reservations_of_a_grant_are_its_own(job: pytest.MonkeyPatch) -> Non
     job.setenv("SLURM_JOB_ID", "12")
     assert node_ledger.ledger_of(run) == node_ledger.ledger_of(other)
     assert "12" in node_ledger.ledger_of(run)
+
+
+def test_as_many_as_there_are_physical_cores_are_the_whole_machine(job: pytest.MonkeyPatch) -> None:
+    job.setattr(node, "physical_cores", lambda: 8)
+    job.setenv("SLURM_JOB_ID", "12")
+    job.setenv("SLURM_CPUS_ON_NODE", "8")
+    assert node.memory() == 64 * GB
+    job.setenv("SLURM_CPUS_ON_NODE", "4")
+    assert node.memory() == 32 * GB
+    job.setattr(os, "sched_getaffinity", lambda pid: set(range(8)))  # so it counts threads
+    job.setenv("SLURM_CPUS_ON_NODE", "8")
+    assert node.memory() == 32 * GB
+
+
+def test_a_worker_that_is_bound_to_some_cores_has_a_node_of_all(job: pytest.MonkeyPatch) -> None:
+    job.setattr(os, "sched_getaffinity", lambda pid: set(range(16 if pid else 4)))
+    assert node.cores() == 4
+    job.setenv("PARSL_WORKER_COUNT", "4")
+    assert node.cores() == 16
+
+
+def test_the_physical_cores_of_this_machine_are_counted() -> None:
+    assert 1 <= (node.physical_cores() or 1) <= (os.cpu_count() or 1)

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from collections.abc import Callable
@@ -16,8 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
-from parsl_sizer.monitor import inline, node_ledger, watch
+from parsl_sizer.monitor import inline, keeper, node_ledger, watch
 from parsl_sizer.monitor.claims import Full, Ledger
+from parsl_sizer.monitor.sandbox import Sandbox
 
 Eventually = Callable[..., Any]
 
@@ -92,6 +94,39 @@ def test_a_call_that_lasts_holds_its_claim_until_its_end(
     assert list(report["result"].values()) == [{"memory": 10}]
     assert ledger.table().held == {}
     assert ledger.living() == set()
+
+
+def test_a_call_for_which_there_is_no_process_left_holds_its_claim_at_once(
+    run: Any, isolation: str, late: tuple[dict[str, Any], Ledger], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    claim, ledger = late
+    monkeypatch.setattr(keeper.Keeper, "start", refuse)
+    monkeypatch.setattr(inline, "LONG_S", 30.0)
+    monkeypatch.setattr(inline.probe, "memory", lambda pid="self": None)
+    monkeypatch.setattr(inline, "_known", None)
+    report = run(wait_for_claim, ledger.path, isolation=isolation, claim=claim)
+    assert list(report["result"].values()) == [{"memory": 10}]
+    assert ledger.table().held == {}
+
+
+def test_a_task_that_runs_a_program_of_its_own_shares_the_ledger_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", os.environ["TMPDIR"])
+    node_ledger.folder.cache_clear()
+    try:
+        outer = node_ledger.folder("machine")
+        made = Sandbox()
+        assert made.path is not None
+        monkeypatch.setattr(tempfile, "tempdir", made.path)
+        node_ledger.folder.cache_clear()
+        assert node_ledger.folder("machine") == outer
+        made.remove()
+    finally:
+        node_ledger.folder.cache_clear()
 
 
 def test_what_runs_already_is_counted_though_it_has_no_room(

@@ -17,8 +17,10 @@ KB = 1024
 
 
 @pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+def temporary(monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files of this test go."""
+    monkeypatch.setattr(tempfile, "tempdir", os.environ["TMPDIR"])
+    return Path(os.environ["TMPDIR"])
 
 
 def test_files_in_all_folders_count(tmp_path: Path) -> None:
@@ -56,7 +58,7 @@ def folder_of(sandbox: Sandbox) -> Path:
     return Path(sandbox.path)
 
 
-def test_files_that_do_not_stay_are_removed_and_the_folder_is_used_again(tmp_path: Path) -> None:
+def test_files_that_do_not_stay_are_removed_and_the_folder_is_used_again(temporary: Path) -> None:
     made = Sandbox()
     path = folder_of(made)
     (path / "folder" / "deep").mkdir(parents=True)
@@ -67,10 +69,10 @@ def test_files_that_do_not_stay_are_removed_and_the_folder_is_used_again(tmp_pat
     assert folder_of(made) == path
     made.remove()
     made.unlock()
-    assert list(tmp_path.iterdir()) == []
+    assert list(temporary.iterdir()) == []
 
 
-def test_files_that_stay_do_so_and_the_next_call_has_another_folder(tmp_path: Path) -> None:
+def test_files_that_stay_do_so_and_the_next_call_has_another_folder(temporary: Path) -> None:
     made = Sandbox()
     path = folder_of(made)
     (path / "file").write_bytes(b"x" * 40 * KB)
@@ -81,7 +83,7 @@ def test_files_that_stay_do_so_and_the_next_call_has_another_folder(tmp_path: Pa
     (following / "file").touch()
     made.remove()
     made.unlock()
-    assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path / "file"]
+    assert [file for file in temporary.rglob("*") if file.is_file()] == [path / "file"]
     assert not following.exists()
 
 
@@ -136,6 +138,20 @@ def test_without_a_folder_there_is_no_sandbox(
     report = run(os.getpid, isolation=isolation)
     assert report["ending"] == "returned"
     assert "disk" not in report["peak"]
+
+
+@pytest.mark.parametrize("length", [30, 55, 60, 75, 100])
+def test_sockets_can_be_made_wherever_they_can_without_us(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    folder = f"{temporary}/".ljust(length, "x")
+    Path(folder).mkdir(exist_ok=True)
+    monkeypatch.setattr(tempfile, "tempdir", folder)
+    made = Sandbox()
+    longest = "/pymp-abcdefgh/listener-abcdefgh"
+    if len(folder + longest) <= 107:
+        assert len((made.path or folder) + longest) <= 107
+    made.remove()
 
 
 def test_a_pipe_by_the_name_of_a_sandbox_stops_nobody(
