@@ -20,8 +20,8 @@ import threading
 import time
 import warnings
 import weakref
-from collections.abc import Callable
-from typing import NamedTuple, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, NoReturn
 
 from . import probe
 from .account import trim
@@ -168,9 +168,10 @@ def _keep(
         trim()  # what is free in here a task would use without being charged for it
         probe.call_me(b"sizer-keeper")
         probe.adopt_orphans()
+        inherited = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))
-        _obey(worker, control, main)
+        _obey(worker, control, main, inherited)
     finally:
         try:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -180,7 +181,12 @@ def _keep(
             os._exit(0)
 
 
-def _obey(worker: int, control: socket.socket, main: Callable[[socket.socket], None]) -> None:
+def _obey(
+    worker: int,
+    control: socket.socket,
+    main: Callable[[socket.socket], None],
+    handlers: Mapping[signal.Signals, Any],
+) -> None:
     runner = 0
     control.settimeout(LOOK_UP_S)
     while True:
@@ -198,7 +204,7 @@ def _obey(worker: int, control: socket.socket, main: Callable[[socket.socket], N
             runner = fork()
             if runner == 0:
                 control.close()
-                _run(keeper, socket.socket(fileno=descriptors[0]), main)
+                _run(keeper, socket.socket(fileno=descriptors[0]), main, handlers)
             os.close(descriptors[0])
             control.sendall(ANSWER.pack(runner, 0))
         else:
@@ -215,8 +221,16 @@ def _reap_orphans(runner: int) -> None:
             os.waitpid(ended.si_pid, 0)
 
 
-def _run(keeper: int, sock: socket.socket, main: Callable[[socket.socket], None]) -> NoReturn:
-    """A runner's life: a session of its own, which ends with its keeper."""
+def _run(
+    keeper: int,
+    sock: socket.socket,
+    main: Callable[[socket.socket], None],
+    handlers: Mapping[signal.Signals, Any],
+) -> NoReturn:
+    """A runner's life: a session of its own, which ends with its keeper.
+
+    Its tasks find the signal handlers of the worker: under nohup, for example, SIGINT is ignored.
+    """
     code = 1
     try:
         os.setsid()
@@ -228,8 +242,8 @@ def _run(keeper: int, sock: socket.socket, main: Callable[[socket.socket], None]
         # Else a child of a task could answer, and hide from the supervisor that the runner died.
         os.register_at_fork(after_in_child=sock.close)
         probe.write("/proc/self/oom_score_adj", BADNESS)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number, handler in handlers.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
         _renew_multiprocessing()
         _renew_randomness()
         main(sock)

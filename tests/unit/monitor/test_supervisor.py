@@ -282,6 +282,18 @@ def test_a_runner_that_was_started_beside_a_large_argument_is_given_up(run: Run)
     assert run(pid)["base"] == pytest.approx(held, abs=5 * MB)
 
 
+def test_a_call_finds_the_signal_handlers_of_its_worker(run: Run, supervised: str) -> None:
+    def handlers() -> list[str]:
+        return [str(signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM)]
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as under nohup
+    try:
+        report = run(handlers, isolation=supervised)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert report["result"] == [str(signal.SIG_IGN), str(signal.SIG_DFL)]
+
+
 def test_a_keeper_that_was_killed_is_replaced(run: Run, eventually: Any) -> None:
     run(pid)
     runner = probe.stat(run(pid)["result"])
