@@ -3,10 +3,11 @@
 One Parsl with its default logging has two HTEX of 2 workers, one plain and one sized, and
 gives tasks to them in turns, one wave at a time: the speed of a machine that others use too
 changes within seconds. Ratios are medians over the pairs of waves. `--memory` measures how
-much 10^5 tasks, their futures kept, grow the submitting process instead, plain and sized
-each in a process of its own: it takes minutes. With `--nap 0.1` each task sleeps for 0.1 s, and
-only the rate is compared. With `--one-core` all threads of the submitting
-process share a core, so that they do not hand Python's lock from one core to another and back.
+much 20,000 and 100,000 tasks grow the submitting process instead, with their futures kept and
+with their futures dropped, plain and sized each in a process of its own: it takes minutes. With
+`--nap 0.1` each task sleeps for 0.1 s, and only the rate is compared. With `--one-core` all
+threads of the submitting process share a core, so that they do not hand Python's lock from one
+core to another and back.
 """
 
 from __future__ import annotations
@@ -50,6 +51,8 @@ LATENCY = 1.4
 NAPPING_RATE = 0.98
 """Of the plain rate of tasks that take some time, at least."""
 MORE_MB = 10.0
+GROWN_AT = (20_000, 100_000)
+"""The tasks after which `--memory` measures."""
 WARM_UP = 300
 """Tasks before anything is measured: workers and runners are up then."""
 LATENCIES = 100
@@ -164,15 +167,22 @@ def pairs(
     return made
 
 
-def growth_mb(mode: str, tasks: int, wave: int) -> float:
-    """How much so many tasks grow this process, their futures kept, a wave of them at a time."""
-    is_plain = mode == PLAIN
-    with loaded(htex(PLAIN) if is_plain else sized(mode)):
+def growth_mb(mode: str, counts: Sequence[int], wave: int, *, keep: bool) -> list[float]:
+    """Return how much this process has grown after each number of tasks, a wave at a time."""
+    app = plain_noop if mode == PLAIN else sized_noop
+    with loaded(htex(PLAIN) if mode == PLAIN else sized(mode)):
         before = _resident_mb()
         kept: list[Any] = []
-        while len(kept) < tasks:
-            kept += wait(min(wave, tasks - len(kept)), plain_noop if is_plain else sized_noop)
-        return _resident_mb() - before
+        done, grown = 0, []
+        for count in counts:
+            while done < count:
+                futures = wait(min(wave, count - done), app)
+                done += len(futures)
+                if keep:
+                    kept += futures
+                del futures
+            grown.append(_resident_mb() - before)
+        return grown
 
 
 def _resident_mb() -> float:
@@ -182,13 +192,13 @@ def _resident_mb() -> float:
     return int(kilobytes) * 1024 / 1e6
 
 
-def in_a_process(mode: str, asked: argparse.Namespace) -> Any:
+def in_a_process(mode: str, asked: argparse.Namespace, *options: str) -> Any:
     """The same in a fresh process: what was measured before must not matter."""
-    command = [sys.executable, __file__, "--one", mode, "--tasks", str(asked.tasks)]
+    command = [sys.executable, __file__, "--one", mode, "--tasks", *map(str, asked.tasks)]
     command += ["--pairs", str(asked.pairs), "--wave", str(asked.wave)]
     command += ["--memory"] if asked.memory else []
     command += ["--one-core"] if asked.one_core else []
-    command += ["--nap", str(asked.nap)]
+    command += ["--nap", str(asked.nap), *options]
     # Parsl looks for its own programs there.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ended = subprocess.run(
@@ -264,16 +274,27 @@ def compared_pairs(asked: argparse.Namespace) -> list[Row]:
 
 
 def compared_growth(asked: argparse.Namespace) -> list[Row]:
-    plain, sized = in_a_process(PLAIN, asked), in_a_process(SIZED[0], asked)
-    what = f"growth over {asked.tasks:,} tasks, {SIZED[0]}"
-    return [Row(what, plain, sized, "MB", sized - plain, at_most=MORE_MB)]
+    made = []
+    with progress("processes", 4) as advance:
+        for kept, options in (("kept", ()), ("dropped", ("--drop",))):
+            found = {}
+            for mode in (PLAIN, SIZED[0]):
+                found[mode] = in_a_process(mode, asked, *options)
+                advance(1)
+            for count, plain, sized in zip(asked.tasks, *found.values(), strict=True):
+                what = f"growth over {count:,} tasks, futures {kept}, {SIZED[0]}"
+                made.append(Row(what, plain, sized, "MB", sized - plain, at_most=MORE_MB))
+    return made
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=10, help="of waves")
     parser.add_argument(
-        "--tasks", type=int, help="per wave: 2,000, 200 with --nap; 100,000 in all with --memory"
+        "--tasks",
+        type=int,
+        nargs="+",
+        help="per wave: 2,000, 200 with --nap; in all with --memory: 20,000 and 100,000",
     )
     parser.add_argument("--memory", action="store_true", help="measure memory, and nothing else")
     parser.add_argument("--nap", type=float, default=0.0, help="seconds that each task sleeps")
@@ -281,17 +302,22 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--wave", type=int, default=1000, help="tasks at a time, with --memory")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--one", choices=(PLAIN, *SIZED), help=argparse.SUPPRESS)
+    parser.add_argument("--drop", action="store_true", help=argparse.SUPPRESS)
     asked = parser.parse_args()
-    asked.tasks = asked.tasks or (100_000 if asked.memory else 200 if asked.nap else 2000)
+    usual = GROWN_AT if asked.memory else (200 if asked.nap else 2000,)
+    asked.tasks = sorted(asked.tasks or usual)
+    if len(asked.tasks) > 1 and not asked.memory:
+        parser.error("more than one number of tasks goes with --memory")
     return asked
 
 
 def measure(asked: argparse.Namespace) -> None:
     """Print what one mode costs, for the process that compares."""
     if asked.memory:
-        print(json.dumps(growth_mb(asked.one, asked.tasks, asked.wave)))
+        print(json.dumps(growth_mb(asked.one, asked.tasks, asked.wave, keep=not asked.drop)))
     else:
-        found = pairs(asked.one, asked.pairs, asked.tasks, nap_s=asked.nap, one_core=asked.one_core)
+        [tasks] = asked.tasks
+        found = pairs(asked.one, asked.pairs, tasks, nap_s=asked.nap, one_core=asked.one_core)
         print(json.dumps([[asdict(plain), asdict(sized)] for plain, sized in found]))
 
 
@@ -312,7 +338,8 @@ def main() -> None:
     out = console()
     counted = "" if asked.memory else f" a wave, {asked.pairs} pairs of waves"
     which = f"tasks of {asked.nap:g} s" if asked.nap else "no-op tasks"
-    out.print(f"{asked.tasks:,} {which}{counted}: {described()}")
+    counts = " and ".join(f"{count:,}" for count in asked.tasks)
+    out.print(f"{counts} {which}{counted}: {described()}")
     out.print(rows_table(made, "more, MB" if asked.memory else "ratio"))
 
 
