@@ -49,6 +49,16 @@ def hold(mb, s=0.0, parsl_resource_specification=None):
 
 
 @python_app
+def span(s, mb=1):
+    """Hold memory for so many seconds; from when to when that was."""
+    began = time.time()
+    data = held(mb)
+    time.sleep(s)
+    del data
+    return began, time.time()
+
+
+@python_app
 def compute(s, mb=50):
     """Keep one core busy for so many seconds of its time, and memory."""
     data = held(mb)
