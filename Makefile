@@ -11,7 +11,7 @@ OTHER_PYTHONS ?= python3.10 python3.12 python3.13
 
 # Tests on engines wait most of the time, so there are more processes than cores.
 PROCESSES ?= 4
-IN_PARALLEL := --numprocesses $(PROCESSES) --dist loadgroup --no-loadscope-reorder
+IN_PARALLEL := --numprocesses $(PROCESSES) --no-loadscope-reorder
 
 # These need parsl[monitoring], with which every process of Parsl takes half as long again to start.
 MONITORING := tests/integration/parsl/test_monitoring.py tests/integration/several/test_monitoring.py

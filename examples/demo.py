@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-CORES, MEMORY_GB = 8, 2.0
+MEMORY_GB = 2.0
 POINTS = 2000
 """Of a curve."""
 GIVEN, USED, FAILED = "#c6d4e6", "#4c78a8", "#e45756"
@@ -115,7 +115,7 @@ def workload(tasks: int) -> list[tuple[Callable[..., Any], float, float]]:
     return [(app, sizes[app] * draw.lognormvariate(0, 0.2), draw.uniform(0.6, 1.4)) for app in apps]
 
 
-def run(name: str, strategy: str, tasks: int, folder: Path) -> Run:
+def run(name: str, strategy: str, tasks: int, cores: int, folder: Path) -> Run:
     """The workload on an engine of its own, until its last task is over."""
     outcomes: list[Outcome] = []
     made = family(strategy, Setting())
@@ -126,11 +126,11 @@ def run(name: str, strategy: str, tasks: int, folder: Path) -> Run:
     engine = HighThroughputExecutor(
         label=name.replace(" ", "-"),
         address="127.0.0.1",
-        max_workers_per_node=CORES,
+        max_workers_per_node=cores,
         cores_per_worker=0.1,  # they sleep, so there may be more of them than cores
         provider=LocalProvider(init_blocks=1, max_blocks=1),
     )
-    node = f"cores={CORES},memory={MEMORY_GB}GB"
+    node = f"cores={cores},memory={MEMORY_GB}GB"
     config = Config(
         executors=[SizedExecutor(engine, strategy=noted, node=node, archive=False)],
         run_dir=str(folder / "runinfo"),
@@ -182,6 +182,7 @@ def _draw_run(axes: Axes, run: Run) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=40)
+    parser.add_argument("--cores", type=int, default=8, help="of the machine, as tasks see it")
     parser.add_argument("--png", type=Path, default=Path("out/demo.png"))
     asked = parser.parse_args()
     plot.check()
@@ -190,10 +191,11 @@ def main() -> None:
     # Parsl looks for its own programs there, and not everybody activates an environment.
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
-    print(f"{asked.tasks} tasks, each with all of {MEMORY_GB} GB and {CORES} cores to itself ...")
-    whole = run("whole machine", "whole-machine", asked.tasks, folder)
+    node = f"{MEMORY_GB} GB and {asked.cores} cores"
+    print(f"{asked.tasks} tasks, each with all of {node} to itself ...")
+    whole = run("whole machine", "whole-machine", asked.tasks, asked.cores, folder)
     print(f"... took {whole.makespan_s:.1f} s. The same tasks, sized ...")
-    sized = run("sized", "auto", asked.tasks, folder)
+    sized = run("sized", "auto", asked.tasks, asked.cores, folder)
     print(f"... took {sized.makespan_s:.1f} s.")
     draw([whole, sized], asked.png)
     print(f"Sized they are {whole.makespan_s / sized.makespan_s:.1f} times as fast.")

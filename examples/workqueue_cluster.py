@@ -81,11 +81,11 @@ def main() -> None:
     )
     config = Config(executors=[SizedExecutor(queue)], strategy="none")
     with TemporaryDirectory() as folder, parsl.load(config), workers(port, Path(folder)):
-        futures = [align(60 + 5 * (number % 3)) for number in range(12)]
-        futures += [assemble(400 + 10 * (number % 3)) for number in range(3)]
-        for future in futures:
+        aligned = [align(60 + 5 * (number % 3)) for number in range(8)]
+        assembled = [assemble(400 + 10 * (number % 3)) for number in range(2)]
+        for future in (*aligned, *assembled):
             future.result()
-        for future in (futures[0], futures[11], futures[12], futures[14]):
+        for future in (aligned[0], aligned[-1], *assembled):
             print(sizing_of(future))
 
 

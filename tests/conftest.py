@@ -15,8 +15,10 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -46,18 +48,33 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Start slow folders first, and group tests by the fixture that they share."""
+    """Start slow folders first."""
+    items.sort(key=lambda item: not set(SLOW_FIRST).intersection(item.path.parts))
 
-    def is_fast(item: pytest.Item) -> bool:
-        return not set(SLOW_FIRST).intersection(item.path.parts)
 
-    items.sort(key=is_fast)
-    for item in items:
-        definitions = getattr(item, "_fixtureinfo").name2fixturedefs  # noqa: B009 - private
-        if any(found[-1].scope == "module" for found in definitions.values()):
-            item.add_marker(pytest.mark.xdist_group(str(item.path)))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Run tests that share a fixture of their module in one process, and all others anywhere.
+
+    The groups of `--dist loadgroup` are parts of node ids, which pytest 9.2 does not let xdist 3.8
+    change.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFixture(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if has_module_fixture(ROOT / file) else nodeid
+
+    return ByFixture(config, log)
+
+
+@cache
+def has_module_fixture(path: Path) -> bool:
+    """Return whether a test module, or the conftest.py beside it, has a fixture of that scope."""
+    files = (path, path.with_name("conftest.py"))
+    return any(file.exists() and 'scope="module"' in file.read_text() for file in files)
 
 
 @pytest.fixture(scope="session", autouse=True)

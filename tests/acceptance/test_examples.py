@@ -49,7 +49,7 @@ def arguments(example: str) -> list[str]:
     """What an example is given; it is skipped where what it needs is not installed."""
     if example == "demo":
         pytest.importorskip("matplotlib", reason="matplotlib is not installed here")
-        return ["--tasks", "6", "--png", "demo.png"]
+        return ["--tasks", "6", "--cores", "2", "--png", "demo.png"]
     if example == "coffea_analysis":
         pytest.importorskip("coffea", reason="Coffea is not installed here: make test-coffea")
         return ["--files", "1", "--events", "2000"]

@@ -47,7 +47,7 @@ def test_every_node_is_profiled_once_and_remembered(tmp_path: Path) -> None:
 
 def test_a_sized_executor_is_profiled_beside_its_tasks(tmp_path: Path) -> None:
     archive = tmp_path / "archive.sqlite3"
-    executor = sized(htex(2), archive=archive)
+    executor = sized(archive=archive)
     with running(executor, tmp_path) as dfk:
         running_tasks = [tasks.hold(10 + number) for number in range(6)]
         found = profile_nodes(dfk, seconds=LITTLE_S, extra=["flag_avx2"], archive=archive)

@@ -44,8 +44,10 @@ class Halving:
         return Split(parts, self.combine)
 
 
-def splitting(hook: Any, strategy: str = "whole-machine", **options: Any) -> SizedExecutor:
-    return sized(htex(2), node=NODE, on_exhausted=hook, strategy=strategy, **options)
+def splitting(
+    hook: Any, strategy: str = "whole-machine", *, inner: Any = None, **options: Any
+) -> SizedExecutor:
+    return sized(inner, node=NODE, on_exhausted=hook, strategy=strategy, **options)
 
 
 def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -126,7 +128,7 @@ def test_an_exception_in_a_part_is_the_users(tmp_path: Path) -> None:
     def one_by_one(exhaustion: Exhaustion) -> Split:
         return Split([Part([number], **exhaustion.kwargs) for number in exhaustion.args[0]], sum)
 
-    with running(splitting(one_by_one), tmp_path):
+    with running(splitting(one_by_one, inner=htex(2)), tmp_path):  # other parts still run
         future = tasks.total(NUMBERS, s=0.5, fails_at=5)
         with pytest.raises(ValueError, match="5 is not to be summed"):
             future.result(LIMIT_S)
@@ -172,7 +174,7 @@ def test_what_combines_may_run_out(tmp_path: Path) -> None:
 def test_when_it_is_shut_down_neither_parts_nor_what_waits_for_them_stay_pending(
     tmp_path: Path,
 ) -> None:
-    made = splitting(Halving())
+    made = splitting(Halving(), inner=htex(2))
     with running(made, tmp_path) as dfk:
         future = tasks.total_of_files([1, 2, 3, 4], str(tmp_path), str(tmp_path / "never"))
         wait_until(lambda: list(tmp_path.glob("begun*")), "a part that runs")
@@ -189,7 +191,7 @@ def test_when_it_is_shut_down_nobody_waits_for_a_function_that_thinks(tmp_path: 
         goes_on.wait(LIMIT_S)
         return Halving()(exhaustion)
 
-    with running(splitting(think), tmp_path) as dfk:
+    with running(splitting(think, inner=htex(2)), tmp_path) as dfk:
         try:
             future = tasks.total(NUMBERS, s=60)
             assert entered.wait(LIMIT_S)

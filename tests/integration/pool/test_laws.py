@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import sizer_pool as calls
-from sizer_runs import htex, nothing_left, sized, wait_until
+from sizer_runs import nothing_left, sized, wait_until
 
 from parsl_sizer import SizedPoolExecutor
 
@@ -26,7 +26,7 @@ def made(kind: str, folder: Path) -> Executor:
     if kind == "standard":
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(2, mp_context=context)
-    return SizedPoolExecutor(sized(htex(2)), run_dir=folder)
+    return SizedPoolExecutor(sized(), run_dir=folder)
 
 
 @pytest.fixture(scope="module", autouse=True)
