@@ -51,6 +51,7 @@ from parsl_sizer.sizing import (
     Tick,
     Withdrawn,
 )
+from parsl_sizer.sizing.past import HOLDS_UP_S
 
 from . import ending
 from .calls import Call
@@ -64,7 +65,9 @@ from .story import SizedFuture, Sizing, Story
 logger = logger_for(__name__)
 
 TICK_S = 1.0
-"""So often the loop looks around, and nodes are asked for."""
+"""So often the loop looks around, and nodes are asked for..."""
+LOADING_TICK_S = HOLDS_UP_S / 2
+"""...the loop so often while the past of a category is looked up, and tasks may go past it."""
 DEMAND_S = 0.25
 """For so long a figure for the demand is good."""
 WHYS = 4096
@@ -144,6 +147,8 @@ class Driver:
         self._is_over = threading.Event()
         self._is_draining = False
         self._tick_at = 0.0
+        self._loading = 0
+        """How many categories' pasts are looked up."""
         self._demand: tuple[float, float | None] = (-math.inf, 0.0)
         self._expected: tuple[Resources, ...] = ()
         self._whys: dict[str, str] = {}
@@ -272,11 +277,11 @@ class Driver:
     def _tend(self) -> float:
         now = time.monotonic()
         if now >= self._tick_at:
-            self._tick_at = now + TICK_S
+            self._tick_at = now + (LOADING_TICK_S if self._loading else TICK_S)
             self._look_around()
         if self._is_demand_old and not self._loop.qsize():
             self._demand = time.monotonic(), self._engine.demand(self._sizer)
-        return TICK_S
+        return max(0.0, self._tick_at - time.monotonic())
 
     def _loop_ended(self, failure: BaseException | None) -> None:
         """Nothing is carried out any more: let everything fail with the reason."""
@@ -294,7 +299,7 @@ class Driver:
 
     def _note(self, event: Event) -> None:
         """Take an event in, and launch nothing yet."""
-        self._act(self._sizer.note(event))
+        self._act(self._sizer.note(event, self.now()))
 
     def _act(self, actions: Sequence[Action]) -> None:
         for action in actions:
@@ -435,9 +440,13 @@ class Driver:
         except Exception as error:
             past = Future()
             past.set_exception(error)
+        self._loading += 1
+        self._tick_at = min(self._tick_at, time.monotonic() + LOADING_TICK_S)
+        self._loop.wake()
         past.add_done_callback(lambda done: self._loop.put(partial(self._loaded, task, done)))
 
     def _loaded(self, task: TaskInfo, past: Future[Sequence[Outcome]]) -> None:
+        self._loading -= 1
         error = CancelledError() if past.cancelled() else past.exception()
         if error is not None:
             category = task.category[:80]

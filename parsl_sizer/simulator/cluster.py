@@ -233,17 +233,17 @@ class _WorkflowReplay(_ClusterReplay):
             if parents:
                 self._waiting[task], self._missing[task] = row, len(parents)
             elif self.accepts(row):  # they are all there before the first node is
-                sizer.note(Submitted(row.task))
+                sizer.note(Submitted(row.task), self.kernel.now)
 
     def _handle(self, event: Event) -> None:
         """What a task sets free is there before anything else is started."""
         if not isinstance(event, Ended):
             super()._handle(event)
             return
-        for action in self._sizer.note(event):
+        for action in self._sizer.note(event, self.kernel.now):
             self._act(action)
         for row in self._ready:
-            self._sizer.note(Submitted(row.task))
+            self._sizer.note(Submitted(row.task), self.kernel.now)
         self._ready.clear()
         super()._handle(Tick())
 

@@ -140,9 +140,9 @@ class _Replay:
     def run(self) -> UnequalResult:
         for task, missing in self._missing.items():
             if not missing:
-                self._sizer.note(Submitted(self._rows[task].task))
+                self._sizer.note(Submitted(self._rows[task].task), self._kernel.now)
         for machine in self._machines.values():
-            self._sizer.note(Joined(machine.node))
+            self._sizer.note(Joined(machine.node), self._kernel.now)
         self._go_on()
         for due in self._kernel:
             if due.plan == due.running.plans:
@@ -179,11 +179,11 @@ class _Replay:
         usage = Usage(running.row.peak, wall_s, running.busy * wall_s)
         outcome = Outcome(running.attempt, Ending.DONE, now, usage, host=name)
         self.result.outcomes.append(outcome)
-        self._sizer.note(Ended(outcome))
+        self._sizer.note(Ended(outcome), now)
         for child in self._children.pop(running.attempt.task.task_id, ()):
             self._missing[child] -= 1
             if not self._missing[child]:
-                self._sizer.note(Submitted(self._rows[child].task))
+                self._sizer.note(Submitted(self._rows[child].task), now)
         self._plan(name)
         self._go_on()
 

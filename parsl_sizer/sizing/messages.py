@@ -99,7 +99,7 @@ class Launch:
 class Load:
     """Look up what the category of this task, its first, did in earlier runs.
 
-    Tasks of the category, and those behind them, wait until the loop is told `Loaded`.
+    Tasks of the category wait until the loop is told `Loaded`; those behind them for a moment.
     """
 
     task: TaskInfo

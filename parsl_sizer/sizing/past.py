@@ -1,8 +1,9 @@
 """What earlier runs tell of a category, taught before its first task is sized.
 
 To look it up takes I/O: the driver does it, and says so when it is here. Until then the tasks
-of the category wait, and so do those behind them: tasks may wait for each other, so that one
-that has overtaken another could have its worker for ever.
+of the category wait. Those behind them wait for `HOLDS_UP_S` at most: tasks may wait for each
+other, so that one that has overtaken another could have its worker for ever, and an archive
+mostly answers sooner; but one that does not must not hold up what it has nothing to say of.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from parsl_sizer.placement import Gate, Policy
 
 from .categories import Categories
 from .messages import Load, Loaded
+
+HOLDS_UP_S = 0.2
+"""So long after a category's past was asked for its tasks keep their place in the queue."""
 
 
 class Past:
@@ -31,25 +35,32 @@ class Past:
         self._gate = gate
         self._policy = policy
         self._is_none = is_none
-        self._is_loaded: dict[str, bool] = {}
+        self._loaded: set[str] = set()
+        self._asked_at: dict[str, float] = {}  # of categories that are being loaded
 
-    def meet(self, task: TaskInfo) -> Sequence[Load]:
-        """What is to be loaded before this task, which is about to wait, is sized."""
-        if self._is_none or task.category in self._is_loaded:
+    def meet(self, task: TaskInfo, now: float) -> Sequence[Load]:
+        """Return what is to be loaded before this task, which is about to wait, is sized."""
+        category = task.category
+        if self._is_none or category in self._loaded or category in self._asked_at:
             return ()
-        self._is_loaded[task.category] = False
+        self._asked_at[category] = now
         return (Load(task),)
 
     def is_loading(self, category: str) -> bool:
-        """Whether tasks of this category wait for what earlier runs know of it."""
-        return not self._is_loaded.get(category, True)
+        """Return whether tasks of this category wait for what earlier runs know of it."""
+        return category in self._asked_at
+
+    def holds_up(self, category: str, now: float) -> bool:
+        """Return whether the tasks behind one of this category, which is loading, wait with it."""
+        return now - self._asked_at[category] < HOLDS_UP_S
 
     def teach(self, loaded: Loaded) -> bool:
         """Teach what has come, asked for or not; False if it came before."""
         category = loaded.category
-        if self._is_none or self._is_loaded.get(category):
+        if self._is_none or category in self._loaded:
             return False
-        self._is_loaded[category] = True
+        self._loaded.add(category)
+        self._asked_at.pop(category, None)
         earlier = self._categories.recall(category, loaded.outcomes)
         if self._policy is not None:
             for outcome in earlier:

@@ -132,7 +132,8 @@ class Sizer:
     the nodes with room; without one a task goes where least is left over. With
     `let_run` a task that no node is large enough for has a last attempt alone on the
     largest one, without a limit. If it `loads`, what earlier runs know of a category is asked
-    for before its first task is sized. If it `consults`, the user is asked about every task
+    for before its first task is sized; those behind that task wait with it for a moment, and
+    then go past it. If it `consults`, the user is asked about every task
     that ran out. `warn` is called once if a usage record is rejected.
 
     >>> from parsl_sizer.model import Node
@@ -196,21 +197,21 @@ class Sizer:
     def handle(self, event: Event, now: float) -> list[Action]:
         """Take an event in; what is to be done about it, in order."""
         actions: list[Action] = []
-        if self._take_in(event, actions):
+        if self._take_in(event, now, actions):
             self._launch_what_fits(now, actions)
         return actions
 
-    def note(self, event: Event) -> list[Action]:
+    def note(self, event: Event, now: float) -> list[Action]:
         """Take an event in, and launch nothing: others of the same moment are still to come."""
         actions: list[Action] = []
-        self._take_in(event, actions)
+        self._take_in(event, now, actions)
         return actions
 
-    def _take_in(self, event: Event, actions: list[Action]) -> bool:
+    def _take_in(self, event: Event, now: float, actions: list[Action]) -> bool:
         """Whether something may be launched after this event that could not be before."""
         match event:
             case Submitted(task):
-                changed = self._submit(task, actions)
+                changed = self._submit(task, now, actions)
             case Started(attempt, name):
                 changed = self._start(attempt, name)
             case Ended(outcome):
@@ -239,12 +240,12 @@ class Sizer:
                 changed = True
         return changed
 
-    def _submit(self, task: TaskInfo, actions: list[Action]) -> bool:
+    def _submit(self, task: TaskInfo, now: float, actions: list[Action]) -> bool:
         if task.task_id in self._jobs:
             return False
         waiting = Waiting(task, alike(task, 0))
         self._jobs[task.task_id] = _Job(task, waiting)
-        actions.extend(self._past.meet(task))
+        actions.extend(self._past.meet(task, now))
         return self._queue.add(waiting)
 
     def _start(self, attempt: Attempt, node: str) -> bool:
@@ -425,7 +426,7 @@ class Sizer:
     def _launch_what_fits(self, now: float, actions: list[Action]) -> None:
         """Launch those waiting for whom there is room, in the queue's order."""
         ledger, queue, lessons, find = self._ledger, self._queue, self._lessons, self._find
-        gate = self._gate
+        gate, past = self._gate, self._past
         growths = None
         while len(ledger) and ledger.growths != growths:  # a node kept no longer is room, too
             growths = ledger.growths
@@ -435,10 +436,11 @@ class Sizer:
             position, window = 0, self._window
             while position < window and (waiting := queue.look(position)) is not None:
                 task = waiting.task
-                if self._past.is_loading(task.category):
+                is_loading = past.is_loading(task.category)
+                if is_loading and past.holds_up(task.category, now):
                     kept_for = None
                     break
-                if gate is not None and self._is_held(waiting, gate, now):
+                if is_loading or (gate is not None and self._is_held(waiting, gate, now)):
                     position, window = position + 1, window + 1
                     continue
                 news = lessons.get(task.category, 0) > waiting.good_for

@@ -51,6 +51,7 @@ from parsl_sizer.sizing import (
     Withdrawn,
 )
 from parsl_sizer.sizing.categories import MAX_ATTEMPTS
+from parsl_sizer.sizing.past import HOLDS_UP_S
 from parsl_sizer.strategies import Proposal
 
 LARGEST = Resources(cores=16, memory=64e9, disk=100e9)
@@ -140,6 +141,7 @@ class SizerMachine(RuleBasedStateMachine):
             loads=loads,
         )
         self.loads = loads
+        self.now = 0.0
         self.loading: set[str] = set()
         self.loaded: set[str] = set()
         self.asked: set[int] = set()
@@ -156,7 +158,7 @@ class SizerMachine(RuleBasedStateMachine):
             self.join(name, capacity)
 
     def post(self, event: Event) -> None:
-        for action in self.sizer.handle(event, 0.0):
+        for action in self.sizer.handle(event, self.now):
             if isinstance(action, Load):
                 assert self.loads
                 assert action.task.category not in self.loading | self.loaded
@@ -284,7 +286,7 @@ class SizerMachine(RuleBasedStateMachine):
     def answer_unasked(self, data: st.DataObject, is_split: bool) -> None:
         task_id = int(data.draw(st.sampled_from(self.submitted)).task_id)
         if task_id not in self.asked:
-            assert self.sizer.handle(Consulted(task_id, is_split), 0.0) == []
+            assert self.sizer.handle(Consulted(task_id, is_split), self.now) == []
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())
@@ -330,7 +332,7 @@ class SizerMachine(RuleBasedStateMachine):
         self.running.pop(task_id, None)
         self.asked.discard(task_id)
         self.post(Withdrawn(task_id))
-        assert self.sizer.handle(Withdrawn(task_id), 0.0) == []
+        assert self.sizer.handle(Withdrawn(task_id), self.now) == []
 
     @precondition(lambda self: self.loading)
     @rule(data=st.data())
@@ -347,6 +349,19 @@ class SizerMachine(RuleBasedStateMachine):
     @rule()
     def tick(self) -> None:
         self.post(Tick())
+
+    @rule()
+    def wait_long_enough_for_what_is_loaded(self) -> None:
+        """Then nobody but the tasks of its category waits for it."""
+        self.now += HOLDS_UP_S
+        self.post(Tick())
+        if self.nodes and not self.running:
+            loading = sum(
+                self.is_unsettled(task) and task.category in self.loading
+                for task in self.submitted
+                if task.task_id not in self.asked
+            )
+            assert self.waiting() == loading
 
     def waiting(self) -> int:
         over = self.settled.total() + len(self.withdrawn)

@@ -42,6 +42,7 @@ from parsl_sizer.sizing import (
     Withdrawn,
 )
 from parsl_sizer.sizing.categories import MAX_ATTEMPTS
+from parsl_sizer.sizing.past import HOLDS_UP_S
 from parsl_sizer.sizing.sizer import WINDOW
 from parsl_sizer.strategies import Proposal
 
@@ -118,12 +119,12 @@ class Driver:
         self.loads: list[TaskInfo] = []
         self.settled: list[Settle] = []
         self.running: dict[int | str, Attempt] = {}
-        self.now = 0.0
+        self.now, self.pause_s = 0.0, 1.0
         for number, capacity in enumerate(nodes):
             self.post(Joined(Node(f"n{number}", capacity)))
 
     def post(self, event: Event) -> list[Action]:
-        self.now += 1.0
+        self.now += self.pause_s
         actions = self.sizer.handle(event, self.now)
         for action in actions:
             if isinstance(action, Launch):
@@ -859,8 +860,9 @@ class TestPast:
         assert driver.loads == [task]
         assert driver.running == {}
 
-    def test_nobody_overtakes_a_task_that_waits_for_its_past(self) -> None:
+    def test_for_a_moment_nobody_overtakes_a_task_that_waits_for_its_past(self) -> None:
         driver = Driver(one_gb, NODE, loads=True)
+        driver.pause_s = HOLDS_UP_S / 100
         driver.post(Loaded("sort", ()))
         driver.submit("s", category="sort")
         driver.submit("t")
@@ -873,16 +875,48 @@ class TestPast:
         assert list(driver.running) == ["t", "s2"]
         assert [task.category for task in driver.loads] == ["align"]
 
+    def test_an_archive_that_answers_late_holds_up_no_other_category(self) -> None:
+        """One that hung held up the tasks of known categories, and retries, for 6 s."""
+        driver = Driver(one_gb, NODE, loads=True)
+        driver.pause_s = HOLDS_UP_S / 100
+        driver.post(Loaded("sort", ()))
+        driver.submit("t", "t2")
+        driver.submit("s", category="sort")
+        assert driver.running == {}
+        driver.now += HOLDS_UP_S
+        driver.post(Tick())
+        assert list(driver.running) == ["s"]
+        driver.end("s", Ending.EXHAUSTED, MEMORY)
+        assert list(driver.running) == ["s"]  # and a retry does not wait either
+        driver.submit("t3")  # its category was asked for long ago
+        driver.submit("s2", category="sort")
+        assert list(driver.running) == ["s", "s2"]
+        driver.post(Loaded("align", ()))
+        assert list(driver.running) == ["s", "s2", "t", "t2", "t3"]
+
+    def test_many_categories_that_are_loaded_do_not_hide_others(self) -> None:
+        driver = Driver(one_gb, NODE, loads=True, window=1)
+        driver.post(Loaded("sort", ()))
+        for number in range(8):
+            driver.submit(number, category=f"new {number}")
+        driver.submit("s", category="sort")
+        driver.post(Tick())
+        assert list(driver.running) == ["s"]
+
     def test_a_node_stays_kept_while_the_past_of_a_more_urgent_task_is_loaded(self) -> None:
         def size(task: TaskInfo) -> Amounts:
             return {MEMORY: (12 if task.category == "large" else 8) * GB}
 
         driver = Driver(size, NODE, loads=True, patience=0)
+        driver.pause_s = HOLDS_UP_S / 100
         driver.post(Loaded("align", ()))
         driver.post(Loaded("large", ()))
         driver.submit("f")
         driver.submit("large", category="large")  # the node is kept for it
         driver.post(Submitted(TaskInfo("u", "urgent", priority=1)))
+        driver.now += HOLDS_UP_S
+        driver.submit("a")
+        assert list(driver.running) == ["f"]
         driver.post(Loaded("urgent", ()))
         assert list(driver.running) == ["f"]
 
