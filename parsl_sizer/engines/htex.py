@@ -43,7 +43,7 @@ class HighThroughput(Engine):
     """Nodes are hosts, or what jobs have been granted of them; each has one or more managers.
 
     On which node a manager is its workers say. Until then it counts as one by itself where nodes
-    are granted; else it may share its host with others, and is asked first.
+    are granted; else it may share its host with others, and is left out until it was asked.
     """
 
     name = "HTEX"
@@ -67,11 +67,14 @@ class HighThroughput(Engine):
         self._is_granted = False  # whether the latest node is a part of its host
         self._now = time.monotonic
         self._seen_at: dict[str, float] = {}  # managers of which the node is not known
+        self._counted: frozenset[str] = frozenset()  # managers that are on one of our nodes
         self._workers = 0  # of the largest manager
         self._most = 0.0  # memory of a node
         self._calls_to_know = 0
         self._presence: Presence | None = None
         self._is_equipped = True  # until a worker says that it has not got the monitor
+        self._to_ask: frozenset[str] = frozenset()  # managers, of their nodes
+        self._asked: frozenset[str] = frozenset()
         self._probes: Sequence[Future[Any]] = ()
         self._probed_at = -math.inf
         self._managers: int = provider.max_blocks * provider.nodes_per_block
@@ -113,11 +116,12 @@ class HighThroughput(Engine):
         self._managers = max(self._managers, len(managers))
         counts = [int(manager["worker_count"]) for manager in managers]
         self._workers = max(counts, default=self._workers)
-        if unheard := self._unheard(managers):
-            counts = [int(manager["worker_count"]) for manager in unheard]
-            # HTEX fills one manager after the other, so that so many calls reach all of them.
-            self._calls_to_know = min(sum(counts) - min(counts) + 1, PROBES)
-            return None
+        unheard = self._unheard(managers)
+        self._to_ask = frozenset(str(manager["manager"]) for manager in unheard)
+        # What was a node stays one: tasks run there.
+        left_out = self._to_ask - self._counted
+        managers = [manager for manager in managers if manager["manager"] not in left_out]
+        self._counted = frozenset(str(manager["manager"]) for manager in managers)
         slots: dict[str, int] = {}
         for manager in managers:
             name = self._name(manager["manager"])
@@ -125,6 +129,11 @@ class HighThroughput(Engine):
         if not slots and self._is_local and not self.group:
             slots[self._here] = 0  # its workers are about to come: tasks may wait for them there
         self._calls_to_know = int(any(self._capacity(name) is None for name in slots))
+        if unheard:
+            counts = [int(manager["worker_count"]) for manager in unheard]
+            # HTEX fills one manager after the other, in any order: so many calls reach all of
+            # these if no other is idle. Else they are made again and again.
+            self._calls_to_know = min(sum(counts) - min(counts) + 1, PROBES)
         nodes = [
             Node(name, self._in_slots(capacity, count), slots=count)
             for name, count in slots.items()
@@ -177,9 +186,9 @@ class HighThroughput(Engine):
     def probe(self) -> Future[Any] | None:
         now = self._now()
         waits = now - self._probed_at < SILENT_S and not all(one.done() for one in self._probes)
-        if not self._calls_to_know or waits:
+        if not self._calls_to_know or (waits and self._to_ask <= self._asked):
             return None
-        self._probed_at = now
+        self._probed_at, self._asked = now, self._to_ask
         # A call of nothing much: what matters is the place that its report comes from.
         order = {"enforce": False, "isolation": "inline", "shared_process": True}
         self._probes = [

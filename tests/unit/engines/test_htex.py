@@ -123,11 +123,13 @@ def test_a_manager_that_may_share_its_host_is_asked_before_anything_runs_there()
     """Three managers on one host counted as three hosts, until the first tasks came back."""
     made = engine({Kind.MEMORY: GB})
     made.inner.managers = [manager("m1", 2), manager("m2", 4), manager("m3", 2)]
-    assert made.nodes() is None
+    assert made.nodes() == []
     assert made._calls_to_know == 7  # if six went to two of them
     for pool in ("m1", "m2"):
         made.seen(report("h1", pool, cores=8, memory=32 * GB, disk=1e12))
-    assert made.nodes() is None
+    [node] = made.nodes()
+    assert (node.name, node.slots) == ("h1", 6)
+    assert made._calls_to_know == 1
     made.seen(report("h1", "m3", cores=8, memory=32 * GB, disk=1e12))
     [node] = made.nodes()
     assert (node.name, node.slots, node.capacity.memory) == ("h1", 8, GB)
@@ -139,18 +141,62 @@ def test_calls_that_do_not_come_back_are_made_again(monkeypatch: pytest.MonkeyPa
     made, sent = engine({Kind.MEMORY: GB}), []
     monkeypatch.setattr(made.inner, "submit", lambda *_: sent.append(Future()) or sent[-1])
     made.inner.managers = [manager("m1"), manager("m2")]
-    assert made.nodes() is None
+    assert made.nodes() == []
     assert made.probe() is sent[-1]
     assert len(sent) == 5
     assert made.probe() is None
     now = made._now()
     made._now = lambda: now + SILENT_S
     made.inner.managers.append(manager("m3"))
-    assert made.nodes() is None  # of which the new one is asked
+    assert set(names(made.nodes())) == {"m1", "m2"}  # and the new one is asked
     assert made.probe() is sent[-1]
     assert len(sent) == 6
     now += 2 * SILENT_S
     assert set(names(made.nodes())) == {"m1", "m2", "m3"}
+
+
+def test_managers_that_keep_coming_do_not_hide_those_that_were_heard() -> None:
+    """As long as one of them was silent there were no nodes at all, however many were idle."""
+    made = engine({Kind.MEMORY: GB})
+    now = made._now()
+    for number in range(1, 20):
+        made._now = lambda now=now + number: now
+        made.inner.managers.append(manager(f"m{number}"))
+        assert set(names(made.nodes())) == {f"h{seen}" for seen in range(1, number)}
+        assert made._calls_to_know == 1
+        made.seen(report(f"h{number}", f"m{number}", cores=8, memory=32 * GB, disk=1e12))
+
+
+def test_one_that_comes_while_others_are_asked_is_asked_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Calls may be with a manager that is busy or hangs."""
+    made, sent = engine({Kind.MEMORY: GB}), []
+    monkeypatch.setattr(made.inner, "submit", lambda *_: sent.append(Future()) or sent[-1])
+    made.inner.managers = [manager("m1")]
+    made.nodes()
+    assert made.probe() is sent[-1]
+    made.inner.managers.append(manager("m2"))
+    made.nodes()
+    assert made.probe() is sent[-1]
+    assert len(sent) == 1 + 5
+    assert made.probe() is None
+
+
+def test_a_node_with_tasks_stays_one_when_others_come() -> None:
+    """The only manager is one at once; what runs there would be on no node, and then on none."""
+    made = engine({Kind.MEMORY: GB}, provider=LocalProvider(launcher=SrunLauncher(), max_blocks=1))
+    made.inner.managers = [manager("m1")]
+    assert set(names(made.nodes())) == {"m1"}
+    made.inner.managers.append(manager("m2"))
+    assert set(names(made.nodes())) == {"m1"}
+    assert made._calls_to_know == 5  # it is asked where it is all the same
+    made.seen(report("h1", "m1", cores=8, memory=32 * GB, disk=1e12))
+    assert set(names(made.nodes())) == {"h1"}
+    assert made.renamed("m1") == "h1"
+    made.seen(report("h1", "m2", cores=8, memory=32 * GB, disk=1e12))
+    [node] = made.nodes()
+    assert (node.name, node.slots) == ("h1", 8)
 
 
 def test_the_only_manager_that_there_may_be_is_a_node_at_once() -> None:
