@@ -117,6 +117,16 @@ def is_one_program() -> bool:
     return count == 1 or (count > 1 and len(Ledger(path).living()) == 1)
 
 
+_signs: dict[int, Presence] = {}
+"""That of this process, by its number: a fork gives its own."""
+
+
+def _show_presence() -> None:
+    """Give the sign of a program for as long as this process, a worker, lives."""
+    if os.getpid() not in _signs:
+        _signs[os.getpid()] = Presence()
+
+
 @contextlib.contextmanager
 def claimed(claim: dict[str, Any] | None) -> Iterator[Place]:
     """Hold a claim on this node, which may have to be waited for.
@@ -145,6 +155,10 @@ def _place(claim: dict[str, Any]) -> Place:
     growth = claim.get("growth")
     if claim.get("is_late") and is_one_program() and _on_host(claim, _has_room):
         return Place(growth=growth, later=lambda: _on_host(claim, _taken))
+    if "is_late" not in claim and ledger_of(claim) == MACHINE:
+        # Its program may be on another host, and so gives no sign here: its workers do.
+        with contextlib.suppress(OSError):
+            _show_presence()
     began = time.monotonic()
     made = _claim_on_worker(claim) if claim.get("of_worker") else _on_host(claim, _waited_for)
     return Place(made, time.monotonic() - began, growth)

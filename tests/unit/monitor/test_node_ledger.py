@@ -17,8 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
-from parsl_sizer.monitor import inline, keeper, node_ledger, watch
+from parsl_sizer.monitor import inline, keeper, node, node_ledger, watch
 from parsl_sizer.monitor.claims import Full, Ledger
+from parsl_sizer.monitor.grant import Grant
 from parsl_sizer.monitor.sandbox import Sandbox
 
 Eventually = Callable[..., Any]
@@ -180,6 +181,39 @@ def test_programs_on_one_host_know_of_each_other(
     assert node_ledger.is_one_program()
     first.end()
     assert not node_ledger.is_one_program()
+
+
+def test_a_worker_whose_program_is_elsewhere_is_seen_by_programs_of_its_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They let calls begin without a claim, beside those of such workers."""
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "machine").mkdir()
+    monkeypatch.setattr(node_ledger, "folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(node, "grant_here", Grant)
+    monkeypatch.setattr(node_ledger, "_signs", {})
+    own = node_ledger.Presence()
+    claim = {"ledger": "a", "shared": True, "capacity": {"memory": 10}, "amounts": {"memory": 1}}
+    for late in (True, False):  # those of the program itself
+        with node_ledger.claimed({**claim, "is_late": late}):
+            assert node_ledger.is_one_program()
+    with node_ledger.claimed(claim):
+        assert not node_ledger.is_one_program()
+    assert not node_ledger.is_one_program()  # the worker is still there
+    own.end()
+    node_ledger._signs[os.getpid()].end()
+
+
+def test_a_worker_of_a_grant_gives_no_sign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "programs").mkdir()
+    (tmp_path / "job_12").mkdir()
+    monkeypatch.setattr(node_ledger, "folder", lambda name: tmp_path / name.replace(" ", "_"))
+    monkeypatch.setattr(node, "grant_here", lambda: Grant("job 12"))
+    own = node_ledger.Presence()
+    claim = {"ledger": "a", "shared": True, "capacity": {"memory": 10}, "amounts": {"memory": 1}}
+    with node_ledger.claimed(claim):
+        assert node_ledger.is_one_program()
+    own.end()
 
 
 def test_where_no_claim_can_be_made_a_call_runs_all_the_same(
