@@ -4,14 +4,18 @@ MB and GB count as 10**6 and 10**9 bytes here, whatever the batch system means b
 little less than is granted, in which the interpreters around the tasks live.
 
 - Slurm, see ``man sbatch``: SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU and SLURM_MEM_PER_GPU are in
-  MB; 0 of the first is all that the node has. SLURM_CPUS_ON_NODE is that of the step, which may
-  be one processor of many, while SLURM_JOB_CPUS_PER_NODE lists those of the job, as in
-  ``16(x2),8``.
+  MB; 0 of the first is all that the node has. SLURM_JOB_CPUS_PER_NODE lists the processors of the
+  job, as in ``16(x2),8``; which of them are this node's it does not say, so the least counts.
+  SLURM_CPUS_ON_NODE is that of the step, which may be one processor of many, or of the first node,
+  where a launcher other than srun has copied the environment of the batch script.
 - PBS tells no memory. NCPUS (PBS Pro, OpenPBS) is the chunk's processors, or its ``ompthreads``;
   PBS_NUM_PPN and PBS_NP by PBS_NUM_NODES are Torque's. The most of these is what is granted; 1 is
   also what they say where a job asked for whole nodes and not for processors, so it says nothing.
-- LSF lists hosts and slots in LSB_MCPU_HOSTS. LSB_CG_MEMLIMIT is left out: by site it is that of
-  the job or of one slot, and where it is set the control group says the same.
+- LSF lists hosts and slots in LSB_MCPU_HOSTS; under another name than this host's the least counts.
+  LSB_DJOB_NUMPROC are those of all hosts. LSB_CG_MEMLIMIT is left out: by site it is that of
+  the job or of one slot, and where it is set the control group says the same. So is the
+  ``rusage[mem=...]`` of LSB_EFFECTIVE_RSRCREQ: its unit (LSF_UNIT_FOR_LIMITS), and whether it is
+  that of a job, a host or a slot (RESOURCE_RESERVE_PER_TASK), are the site's, too.
 - Parsl's providers say in PARSL_CORES and PARSL_MEMORY_GB what they have asked for.
 """
 
@@ -42,7 +46,8 @@ def granted(environment: Mapping[str, str], host: str) -> Grant:
     cores: float | None = None
     memory: float | None = None
     if job := say("SLURM_JOB_ID") or say("SLURM_JOBID"):
-        cores = _most(say("SLURM_CPUS_ON_NODE"), _least_listed(say("SLURM_JOB_CPUS_PER_NODE", "")))
+        of_job = _least_listed(say("SLURM_JOB_CPUS_PER_NODE", ""))
+        cores = of_job or _number(say("SLURM_CPUS_ON_NODE"))
         of_gpus = _times(say("SLURM_MEM_PER_GPU"), say("SLURM_GPUS_ON_NODE"))
         of_cores = _times(say("SLURM_MEM_PER_CPU"), cores)
         memory = _of_slurm(say("SLURM_MEM_PER_NODE"), of_cores or of_gpus)
@@ -55,7 +60,8 @@ def granted(environment: Mapping[str, str], host: str) -> Grant:
         job = job if index == "0" else f"{job}-{index}"  # a job of an array
         hosts = say("LSB_MCPU_HOSTS", "").split()
         slots = {_short(name): count for name, count in zip(hosts[::2], hosts[1::2], strict=False)}
-        cores = _number(slots.get(_short(host)) if hosts else say("LSB_DJOB_NUMPROC"))
+        cores = _number(slots.get(_short(host))) or _least_listed(",".join(slots.values()))
+        cores = cores or _number(say("LSB_DJOB_NUMPROC"))
     asked = _number(say("PARSL_MEMORY_GB"))
     memories = [amount for amount in (memory, asked and asked * GB) if amount]
     counts = sorted(count for count in (cores, _number(say("PARSL_CORES"))) if count)

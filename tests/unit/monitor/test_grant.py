@@ -54,7 +54,18 @@ LSF = {"LSB_JOBID": "5", "LSB_MCPU_HOSTS": "n1 20 n2.cluster 10"}
         # A step of one task may have one of the job's processors: the memory is the job's.
         ({**SLURM, "SLURM_CPUS_ON_NODE": "1", "SLURM_JOB_CPUS_PER_NODE": "16(x3)"}, (16.0,), None),
         ({**SLURM, "SLURM_CPUS_ON_NODE": "4", "SLURM_JOB_CPUS_PER_NODE": "16,4(x2)"}, (4.0,), None),
-        ({**SLURM, "SLURM_CPUS_ON_NODE": "8", "SLURM_JOB_CPUS_PER_NODE": "16,4(x2)"}, (8.0,), None),
+        # That of the first node, copied to the others by a launcher such as mpiexec or ssh.
+        (
+            {**SLURM, "SLURM_CPUS_ON_NODE": "16", "SLURM_JOB_CPUS_PER_NODE": "16,4(x2)"},
+            (4.0,),
+            None,
+        ),
+        (
+            {**SLURM, "SLURM_JOB_CPUS_PER_NODE": "16,4", "SLURM_MEM_PER_CPU": "500"},
+            (4.0,),
+            2000 * MB,
+        ),
+        ({**SLURM, "SLURM_CPUS_ON_NODE": "4", "SLURM_JOB_CPUS_PER_NODE": "many"}, (4.0,), None),
         ({**SLURM, "SLURM_JOB_CPUS_PER_NODE": "many"}, (), None),
         ({**SLURM, "SLURM_MEM_PER_NODE": "a lot", "SLURM_CPUS_ON_NODE": "-3"}, (), None),
         ({**SLURM, "SLURM_MEM_PER_NODE": "nan", "SLURM_CPUS_ON_NODE": "inf"}, (), None),
@@ -68,8 +79,10 @@ LSF = {"LSB_JOBID": "5", "LSB_MCPU_HOSTS": "n1 20 n2.cluster 10"}
         # With ompthreads=1 NCPUS is 1, and Torque's PBS_NUM_PPN is 1 where only procs= is said.
         ({**PBS, "NCPUS": "1", "PBS_NUM_PPN": "16"}, (16.0,), None),
         (LSF, (20.0,), None),
-        ({**LSF, "LSB_MCPU_HOSTS": "n9 20"}, (), None),
+        ({**LSF, "LSB_MCPU_HOSTS": "n9 20"}, (20.0,), None),  # it has another name there
+        ({**LSF, "LSB_MCPU_HOSTS": "n8 20 n9 10"}, (10.0,), None),
         ({**LSF, "LSB_MCPU_HOSTS": "n1"}, (), None),
+        ({**LSF, "LSB_EFFECTIVE_RSRCREQ": "rusage[mem=4000.00]"}, (20.0,), None),  # of what?
         ({"LSB_JOBID": "5", "LSB_DJOB_NUMPROC": "6"}, (6.0,), None),
         ({"PARSL_MEMORY_GB": "2", "PARSL_CORES": "3"}, (3.0,), 2 * GB),
         ({"PARSL_MEMORY_GB": "2.5"}, (), 2.5 * GB),
