@@ -33,6 +33,13 @@ TOLD = ("run_id", "run_dir", "log_config")
 """What Parsl tells an executor before it starts it."""
 
 
+OF_HTEX = ("launch_cmd", "interchange_launch_cmd", "_check_python_mismatch")
+"""What may be set before it starts, as Globus Compute does; each HTEX among the members is told.
+
+Work Queue has a `launch_cmd`, too, and means something else by it.
+"""
+
+
 class Together(ParslExecutor):
     """Inner executors that are started and shut down as one, in the order of their list."""
 
@@ -92,6 +99,24 @@ class Together(ParslExecutor):
         super().shutdown()
         if errors:
             raise errors[0]
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what is HTEX's of the first HTEX among the members."""
+        if name in OF_HTEX and (takers := self._htex()):
+            return getattr(takers[0], name)
+        raise AttributeError(f"{type(self).__name__} has no {name!r}.")
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if name not in OF_HTEX:
+            super().__setattr__(name, value)
+            return
+        if not (takers := self._htex()):
+            raise AttributeError(f"None of the executors {self.label} is HTEX and has {name!r}.")
+        for member in takers:
+            setattr(member, name, value)
+
+    def _htex(self) -> list[HighThroughputExecutor]:
+        return [member for member in self.members if isinstance(member, HighThroughputExecutor)]
 
     def __repr__(self) -> str:
         return repr(self.members)
