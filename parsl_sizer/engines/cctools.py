@@ -157,10 +157,15 @@ class CCTools(Engine):
         return [node for node in nodes if node.capacity.cores and node.capacity.memory]
 
     def _node(self, worker: Mapping[str, Any]) -> Node:
-        """A worker as a node: no larger than it promised, nor than the user says."""
+        """Return a worker as a node: no larger than it promised, nor than was asked for it.
+
+        Unless it is told what to promise, it promises all of its machine, of which a job of the
+        provider's may have been granted a part.
+        """
         address = worker.get("address_port") or worker.get("addrport")
         promised = promised_by(worker)
-        said = {kind: min(amount, promised[kind]) for kind, amount in (self.node or {}).items()}
+        asked = {**self._provided(), **(self.node or {})}
+        said = {kind: min(amount, promised[kind]) for kind, amount in asked.items()}
         return Node(f"{worker.get('hostname')} {address}", promised.updated(said))
 
     def _password(self) -> str | None:

@@ -183,6 +183,18 @@ def test_a_node_is_no_larger_than_the_user_says_nor_than_promised() -> None:
     assert node.capacity == Resources(cores=2, memory=4e9, disk=5e9)
 
 
+def test_a_node_is_no_larger_than_its_provider_asks_for() -> None:
+    """A worker in a job with a part of its machine promises all of the machine."""
+    provider = SimpleNamespace(cores_per_node=2, mem_per_node=4)
+    made = engine(provider=provider)
+    assert made._node(worker(16, 64000, 50000)).capacity == Resources(
+        cores=2, memory=4e9, disk=50e9
+    )
+    assert made._node(worker(1, 2000, 50000)).capacity.memory == 2e9
+    stated = engine({Kind.MEMORY: 8e9}, provider=provider)
+    assert stated._node(worker(16, 64000, 50000)).capacity.memory == 8e9
+
+
 def test_a_foreman_is_as_large_as_the_largest_of_its_workers() -> None:
     foreman = worker(4, 4000, 5000, cores_total=12, memory_total=12000, disk_total=15000)
     assert promised_by(foreman) == Resources(cores=4, memory=4e9, disk=5e9)
