@@ -35,6 +35,10 @@ ELSEWHERE_S = 0.5
 SILENT_S = 10.0
 """A manager whose workers have not said in this time where they are counts as a node of its own.
 Three managers on two cores with a load of 20 take 6 s to start them and hear it."""
+DISK_DRIFT = 0.05
+"""A node keeps the disk that it was first said to have while what is free differs by no more than
+this share: other programs write there as well. With a few MB less, one of the tasks that fill the
+node would not fit any more beside those that run already."""
 PROBES = 64
 """So many calls of nothing are sent at once at most; they take an idle HTEX 0.1 s."""
 
@@ -63,6 +67,7 @@ class HighThroughput(Engine):
         self._here = monitored.name()
         self._names: dict[str, str] = {}  # of managers' nodes, from the reports of their tasks
         self._facts: dict[str, Resources] = {}  # of nodes
+        self._disks: dict[str, float] = {}
         self._latest: Resources | None = None
         self._is_granted = False  # whether the latest node is a part of its host
         self._now = time.monotonic
@@ -272,7 +277,14 @@ class HighThroughput(Engine):
 
     def _capacity(self, name: str) -> Resources | None:
         """What the node has; one not heard of yet is taken to be like the latest one."""
-        return self._facts.get(name) or self._latest or self.stated()
+        found = self._facts.get(name) or self._latest or self.stated()
+        if found is None:
+            return None
+        disk = self._disks.setdefault(name, found.disk)
+        if abs(found.disk - disk) <= DISK_DRIFT * disk:
+            return found.updated({Kind.DISK: disk})
+        self._disks[name] = found.disk
+        return found
 
     def _in_slots(self, capacity: Resources, slots: int) -> Resources:
         """Who has more workers than cores wants as many tasks at once as workers."""

@@ -111,6 +111,21 @@ def test_reports_tell_hosts_apart_and_what_they_have() -> None:
     assert found["h2"].capacity.memory == 16 * GB
 
 
+@pytest.mark.parametrize(("free", "counted"), [(99e9, 100e9), (101e9, 100e9), (80e9, 80e9)])
+def test_a_little_less_of_free_disk_does_not_make_a_node_smaller(
+    monkeypatch: pytest.MonkeyPatch, free: float, counted: float
+) -> None:
+    """Tasks that are to fill the node run already when its first report comes."""
+    found = {"cores": 8.0, "memory": 32 * GB, "disk": 100e9}
+    monkeypatch.setattr(monitored, "facts", lambda: found)
+    made = engine(provider=LocalProvider())
+    made.inner.managers = [manager("m1")]
+    [before] = made.nodes()
+    made.seen(report(before.name, "m1", **{**found, "disk": free}))
+    [after] = made.nodes()
+    assert (before.capacity.disk, after.capacity.disk) == (100e9, counted)
+
+
 def test_a_node_not_heard_of_yet_is_taken_to_be_like_the_latest() -> None:
     made = engine()
     made.inner.managers = [manager("m1"), manager("m2")]
