@@ -1,9 +1,9 @@
 """Memory of files: pages of tmpfs and memfd that a call has made, whether they are mapped or not.
 
 Where a runner has a control group, the kernel counts them. Elsewhere they are those of files that
-the processes of the call have open, or had when they were looked at: a file that appears on a
-tmpfs meanwhile may be another task's. Only what is new since the call began counts: of a file
-that was there before, what it has grown by.
+the processes of the call have open for writing, or had when they were looked at: a file that they
+only read, or that appears on a tmpfs meanwhile, may be another task's. Only what is new since the
+call began counts: of a file that was there before, what it has grown by.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from . import probe
@@ -42,6 +42,8 @@ class Files:
         self._there: dict[Key, int] = {}
         self._there_at = -1.0
         self._sizes: dict[Key, int] = {}
+        self._made: set[Key] = set()
+        """Those that a member has had open, or mapped, for writing: others it may only read."""
         self._mapped: set[Key] = set()
         self._found = 0, 0
 
@@ -52,6 +54,7 @@ class Files:
         self._free, self._next = free(), 0.0
         self._paths.clear()
         self._sizes.clear()
+        self._made.clear()
         self._mapped = set()
         if self._group is None and self._free != self._there_at:
             self._there, self._there_at = _sizes_in(FOLDER), self._free
@@ -82,30 +85,52 @@ class Files:
             self.before = self._group.shmem()
 
     def _take_stock(self, members: Iterable[int]) -> tuple[int, int]:
-        """What files take that no member has mapped, and those that one has."""
-        taken: dict[Key, int] = {}
+        """Return what files take that no member has mapped, and those that one has."""
+        found: dict[Key, os.stat_result] = {}
         for pid in members:
             with contextlib.suppress(OSError):  # it is gone
                 for name in os.listdir(f"/proc/{pid}/fd"):  # noqa: PTH208
-                    self._add(f"/proc/{pid}/fd/{name}", taken)
+                    self._add(pid, name, found)
         for key, path in list(self._paths.items()):
-            if key not in taken and self._add(path, taken) != key:
+            if key not in found and self._find(path, found) != key:
                 del self._paths[key]  # it was removed
-        mapped = {key for pid in members for key in _mapped(pid)} if taken else set()
+        mapped: set[Key] = set()
+        for pid in members if found else ():
+            for key, is_written in _mapped(pid):
+                mapped.add(key)
+                if is_written and key in found:
+                    self._made.add(key)
+        taken: dict[Key, int] = {}
+        for key, status in found.items():
+            size = status.st_blocks * 512
+            if key in self._made:
+                taken[key] = max(0, size - self._size_before(key, size, status))
+            else:  # so much of it is another task's, also if the call writes to it later
+                self._sizes[key] = size
         # What was mapped last time may have been still when `shared` was read.
         within = sum(size for key, size in taken.items() if key in mapped | self._mapped)
         self._mapped = mapped
         return sum(taken.values()) - within, within
 
-    def _add(self, path: str, taken: dict[Key, int]) -> Key | None:
-        with contextlib.suppress(OSError):
-            found = os.stat(path)  # noqa: PTH116 - for each open file
-            if found.st_dev in devices() and found.st_ctime >= self._began:
-                key = found.st_dev, found.st_ino
-                size = found.st_blocks * 512
-                taken[key] = max(0, size - self._size_before(key, size, found))
-                if found.st_nlink and key not in self._paths:
+    def _add(self, pid: int, name: str, found: dict[Key, os.stat_result]) -> None:
+        """Add the file of a descriptor, and note whether a member can have made it."""
+        path = f"/proc/{pid}/fd/{name}"
+        key = self._find(path, found)
+        if key is None or key in self._paths:
+            return
+        if key in self._made or key[0] == memfd_device() or _is_written(pid, name):
+            self._made.add(key)
+            with contextlib.suppress(OSError):  # it was closed
+                if found[key].st_nlink:
                     self._paths[key] = os.readlink(path)  # noqa: PTH115
+
+    def _find(self, path: str, found: dict[Key, os.stat_result]) -> Key | None:
+        """Add a file that is memory and has changed since the call began."""
+        with contextlib.suppress(OSError):
+            status = os.stat(path)  # noqa: PTH116 - for each open file
+            if status.st_dev in devices() and status.st_ctime >= self._began:
+                key = status.st_dev, status.st_ino
+                found[key] = status
                 return key
         return None
 
@@ -132,16 +157,23 @@ def _sizes_in(folder: str) -> dict[Key, int]:
     return found
 
 
-def _mapped(pid: int) -> set[Key]:
-    """The files that a process has mapped, by device and inode."""
-    found = set()
+def _is_written(pid: int, name: str) -> bool:
+    """Whether a descriptor is open for writing."""
+    for line in (probe.read(f"/proc/{pid}/fdinfo/{name}") or b"").splitlines():
+        if line.startswith(b"flags:"):
+            return int(line.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
+    return False
+
+
+def _mapped(pid: int) -> Iterator[tuple[Key, bool]]:
+    """Yield the files that a process has mapped, and whether it can write to them that way."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as lines:  # noqa: PTH123
         for line in lines:
-            _, _, _, device, inode, *_ = line.split(None, 5)
+            _, mode, _, device, inode, *_ = line.split(None, 5)
             if inode != b"0":
                 major, _, minor = device.partition(b":")
-                found.add((os.makedev(int(major, 16), int(minor, 16)), int(inode)))
-    return found
+                key = os.makedev(int(major, 16), int(minor, 16)), int(inode)
+                yield key, mode == b"rw-s"
 
 
 @lru_cache(maxsize=1)
@@ -153,11 +185,20 @@ def devices() -> frozenset[int]:
         if rest.split(b" ", 1)[0] == b"tmpfs":
             major, _, minor = fields.split()[2].partition(b":")
             found.add(os.makedev(int(major), int(minor)))
+    memfd = memfd_device()
+    return frozenset(found if memfd is None else {*found, memfd})
+
+
+@lru_cache(maxsize=1)
+def memfd_device() -> int | None:
+    """The device of what `memfd_create` makes, if the kernel has it."""
     with contextlib.suppress(OSError, AttributeError):
         descriptor = os.memfd_create("parsl_sizer")
-        found.add(os.fstat(descriptor).st_dev)
-        os.close(descriptor)
-    return frozenset(found)
+        try:
+            return os.fstat(descriptor).st_dev
+        finally:
+            os.close(descriptor)
+    return None
 
 
 def free() -> float:

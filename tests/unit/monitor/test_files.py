@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -176,3 +177,45 @@ def test_what_is_only_read_does_not_count(run: Run, isolation: str, path: Path) 
 
     time.sleep(2 * files.TICK_S)
     assert peak(run(read, isolation=isolation)) < SLACK
+
+
+def make_later(path: Path, size: int, after_s: float = 0.3) -> subprocess.Popen[bytes]:
+    """Make a file in a process that belongs to no call, while a call runs."""
+    command = 'sleep "$1"; head -c "$2" /dev/zero > "$3.part"; mv "$3.part" "$3"'
+    return subprocess.Popen(["sh", "-c", command, "sh", str(after_s), str(size), str(path)])
+
+
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.01)
+
+
+def test_a_reader_is_not_charged_for_a_file_that_another_task_made_meanwhile(
+    run: Run, isolation: str, path: Path
+) -> None:
+    def read() -> None:
+        wait_for(path)
+        with path.open("rb") as file:
+            file.read(MB)
+            time.sleep(0.3)
+
+    with make_later(path, 50 * MB):
+        assert peak(run(read, isolation=isolation)) < SLACK
+
+
+def test_of_a_file_that_another_task_made_only_what_is_added_counts(
+    run: Run, isolation: str, path: Path
+) -> None:
+    def read_and_add(size: int) -> None:
+        wait_for(path)
+        with path.open("rb") as file:
+            file.read(MB)
+            time.sleep(0.3)
+        with path.open("ab") as file:
+            fill(file, size)
+            file.flush()
+            time.sleep(0.3)
+
+    with make_later(path, 50 * MB):
+        report = run(read_and_add, 20 * MB, isolation=isolation)
+    assert peak(report) == pytest.approx(21 * MB, rel=0.03, abs=SLACK)
