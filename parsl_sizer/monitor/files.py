@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
@@ -23,7 +24,7 @@ FOLDER = "/dev/shm"
 TICK_S = 0.01
 """File systems note times to some ms."""
 SOME = 5_000_000
-"""A call of a moment is looked at if so much has been taken of `FOLDER` meanwhile."""
+"""A call of a moment is looked at if so much has been taken of one of `places` meanwhile."""
 SHARE = 0.02
 """At most this share of the time goes into looking at open files."""
 
@@ -37,10 +38,13 @@ class Files:
         self._group = group
         self._pid = self._shared = 0
         self._is_new = True
-        self._began = self._free = self._next = 0.0
+        self._began = self._next = 0.0
+        self._places = places()
+        self._free: tuple[float, ...] = ()
         self._paths: dict[Key, str] = {}
         self._there: dict[Key, int] = {}
-        self._there_at = -1.0
+        self._as_of: tuple[float, ...] = ()
+        """What was free, and mapped, when `before` or `_there` was read."""
         self._sizes: dict[Key, int] = {}
         self._made: set[Key] = set()
         """Those that a member has had open, or mapped, for writing: others it may only read."""
@@ -51,17 +55,24 @@ class Files:
         """Begin a call in a process that has so much shared memory mapped."""
         self._pid, self._shared = pid, shared
         self._began, self._is_new = time.time() - TICK_S, True
-        self._free, self._next = free(), 0.0
+        self._free, self._next = free(self._places), 0.0
         self._paths.clear()
         self._sizes.clear()
         self._made.clear()
         self._mapped = set()
-        if self._group is None and self._free != self._there_at:
-            self._there, self._there_at = _sizes_in(FOLDER), self._free
+        # What calls that were not looked at have left shows in what is free or mapped.
+        as_of = (*self._free, shared) if self._group is not None else self._free[:1]
+        if as_of != self._as_of:
+            self._as_of = as_of
+            if self._group is not None:
+                self.before = self._group.shmem()
+            else:
+                self._there = _sizes_in(FOLDER)
 
     def has_grown(self) -> bool:
-        """Whether much of `FOLDER` was taken since, by whomever: cheap, for calls of a moment."""
-        return self._free - free() >= SOME
+        """Whether much memory went into files since, of whatever task: cheap, for short calls."""
+        after = free(self._places)
+        return any(had - has >= SOME for had, has in zip(self._free, after, strict=True))
 
     def look(self, shared: int, members: Iterable[int] = (), *, again: bool = False) -> int:
         """What the call has made, without the shared memory that it has mapped since it began."""
@@ -201,9 +212,30 @@ def memfd_device() -> int | None:
     return None
 
 
-def free() -> float:
-    """What is free in `FOLDER`."""
+def places() -> tuple[str, ...]:
+    """Return the folders whose files are memory, one of each file system."""
+    tmp = tempfile.gettempdir()
     with contextlib.suppress(OSError):
-        found = os.statvfs(FOLDER)
-        return float(found.f_bfree * found.f_frsize)
-    return 0.0
+        device = os.stat(tmp).st_dev  # noqa: PTH116
+        if device in devices() and not _is_on(FOLDER, device):
+            return FOLDER, tmp
+    return (FOLDER,)
+
+
+def _is_on(folder: str, device: int) -> bool:
+    with contextlib.suppress(OSError):
+        return os.stat(folder).st_dev == device  # noqa: PTH116
+    return False
+
+
+def free(folders: Iterable[str]) -> tuple[float, ...]:
+    """Return what is free in each of these folders."""
+    found = []
+    for folder in folders:
+        try:
+            status = os.statvfs(folder)
+        except OSError:
+            found.append(0.0)
+        else:
+            found.append(float(status.f_bfree * status.f_frsize))
+    return tuple(found)

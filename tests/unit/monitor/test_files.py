@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator
 from multiprocessing.shared_memory import SharedMemory
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -219,3 +219,67 @@ def test_of_a_file_that_another_task_made_only_what_is_added_counts(
     with make_later(path, 50 * MB):
         report = run(read_and_add, 20 * MB, isolation=isolation)
     assert peak(report) == pytest.approx(21 * MB, rel=0.03, abs=SLACK)
+
+
+def add_to(path: Path, size: int) -> None:
+    with path.open("ab") as file:
+        file.write(b"x" * size)
+
+
+def test_what_short_calls_left_in_little_pieces_is_not_charged_to_a_long_one(
+    run: Run, isolation: str, path: Path
+) -> None:
+    for _ in range(8):  # each too little to be looked at
+        run(add_to, path, 4 * MB, isolation=isolation)
+    assert path.stat().st_size == 32 * MB
+    assert peak(run(nothing, 0.2, isolation=isolation)) < SLACK
+
+
+def test_so_it_is_in_a_tmpdir_that_is_a_tmpfs(
+    run: Run, isolation: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "FOLDER", "/nowhere")
+    monkeypatch.setattr("tempfile.tempdir", str(path.parent))
+    for _ in range(8):
+        run(add_to, path, 4 * MB, isolation=isolation)
+    assert peak(run(nothing, 0.2, isolation=isolation)) < SLACK
+
+
+def test_shared_memory_that_short_calls_left_mapped_is_not_charged_to_a_long_one(run: Run) -> None:
+    kept: list[Any] = []
+
+    def keep(size: int) -> None:
+        import builtins
+        import mmap
+
+        made = mmap.mmap(-1, size)
+        made[::4096] = b"x" * len(made[::4096])
+        builtins.__dict__.setdefault("_kept", kept).append(made)
+
+    for _ in range(4):
+        run(keep, 8 * MB, keep_caches=True, category="a")
+    assert peak(run(nothing, 0.2, keep_caches=True, category="b")) < SLACK
+
+
+def test_the_group_is_read_only_after_something_has_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks: list[int] = []
+
+    class Group:
+        def shmem(self) -> int:
+            looks.append(1)
+            return 0
+
+    room = [1e9]
+    monkeypatch.setattr(files, "free", lambda places: tuple(room))
+    known = files.Files(cast("cgroup.Group", Group()))
+    for _ in range(5):
+        known.begin(os.getpid(), 0)
+    assert len(looks) == 1
+    room[0] -= MB
+    for _ in range(5):
+        known.begin(os.getpid(), 0)
+    assert len(looks) == 2
+    known.begin(os.getpid(), MB)
+    assert len(looks) == 3
