@@ -31,14 +31,19 @@ def engine_for(inner: Any, node: Amounts | None = None) -> Engine:
     """The engine for this inner executor; CannotWrap where tasks cannot be sized."""
     for base in type(inner).__mro__:
         if base.__name__ in REFUSED:
-            raise CannotWrap(
-                f"SizedExecutor cannot wrap a {base.__name__}: {REFUSED[base.__name__]}. "
-                "Give this executor to Config as it is."
-            )
+            raise _refusal(f"a {base.__name__}", base.__name__)
         home = ENGINES.get(f"{base.__module__}:{base.__name__}")
         if home is not None:
+            if getattr(inner, "enable_mpi_mode", False) is True:  # an argument of HTEX in 2024
+                raise _refusal(f"a {base.__name__} in MPI mode", "MPIExecutor")
             module, _, name = home.partition(":")
             engine: Engine = getattr(importlib.import_module(module), name)(inner, node)
             return engine
     wrapped = ", ".join(name.partition(":")[2] for name in ENGINES)
     raise CannotWrap(f"SizedExecutor cannot wrap {inner!r:.200}: give it one of {wrapped}.")
+
+
+def _refusal(what: str, name: str) -> CannotWrap:
+    return CannotWrap(
+        f"SizedExecutor cannot wrap {what}: {REFUSED[name]}. Give this executor to Config as it is."
+    )

@@ -78,7 +78,7 @@ TOO_LATE = "The executor was shut down before the task could start."
 TOO_EARLY = "The executor was shut down while the task was running."
 PROCESSES_ENDED = (
     "Tasks of category {!r} leave processes running. These are ended with their task, because no "
-    "reservation covers them; the hint keep_caches=True keeps them."
+    "reservation covers them; the hint {} keeps them."
 )
 
 
@@ -371,7 +371,10 @@ class Driver:
         answer = job.answer = self._read(future, attempt, job.recogniser)
         self.rejected += answer.rejected
         if answer.report is not None and answer.report.get("ended_processes") is True:
-            self._warn(PROCESSES_ENDED.format(f"{attempt.task.category:.80}"))
+            # Under `fork` no process is there that could keep them.
+            is_warm = answer.report.get("isolation") == "runner"
+            keeps = "keep_caches=True" if is_warm else "isolation='inline'"
+            self._warn(PROCESSES_ENDED.format(f"{attempt.task.category:.80}", keeps))
         if answer.report is not None and self._engine.of(attempt).seen(answer.report):
             self._look_again.set()
         if answer.declined and not self._is_draining:

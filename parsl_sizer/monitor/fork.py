@@ -24,7 +24,9 @@ def run_forked(
         wire.send(sock, wire.READY, {"ready": tidiness.fresh})
         frame = wire.receive(sock, 1)
         if frame is not None:
-            wire.send(sock, 1, *call.perform(*frame, (func, args, kwargs), tidiness))
+            head, body = frame
+            head["keep_caches"] = False  # nothing outlives this process
+            wire.send(sock, 1, *call.perform(head, body, (func, args, kwargs), tidiness))
 
     with node_ledger.claimed(order.get("claim")) as place:
         try:

@@ -120,16 +120,19 @@ def test_temporary_files_stay_for_the_next_task_unless_the_hint_says_otherwise(
     assert not Path(path).exists()
 
 
+@pytest.mark.parametrize(
+    ("isolation", "hint"), [("runner", "keep_caches=True"), ("fork", "isolation='inline'")]
+)
 def test_processes_that_are_ended_are_told_of_once_with_the_hint_that_keeps_them(
-    executor: SizedExecutor, caplog: pytest.LogCaptureFixture
+    executor: SizedExecutor, caplog: pytest.LogCaptureFixture, isolation: str, hint: str
 ) -> None:
-    spec = {"category": "leaving"}
+    spec = {"category": "leaving", "isolation": isolation}
     for _ in range(2):
         future = tasks.escape(31.5, 0, "setsid", parsl_resource_specification=spec)
         assert future.result(LIMIT_S) == "left one behind"
     [told] = [text for text in caplog.messages if "leave processes running" in text]
     assert "'leaving'" in told
-    assert "keep_caches=True" in told
+    assert f"the hint {hint} keeps them" in told
 
 
 @pytest.mark.parametrize("isolation", ["runner", "fork", "inline"])

@@ -54,6 +54,13 @@ def test_a_real_mpi_executor_is_refused_too() -> None:
         SizedExecutor(inner)
 
 
+def test_so_is_one_that_is_in_mpi_mode_by_another_way() -> None:
+    inner = local()
+    inner.enable_mpi_mode = True
+    with pytest.raises(CannotWrap, match="HighThroughputExecutor in MPI mode: an MPI task spans"):
+        SizedExecutor(inner)
+
+
 @pytest.mark.parametrize("inner", [5, object(), "htex", ParslExecutor])
 def test_what_is_no_executor_is_refused(inner: Any) -> None:
     with pytest.raises(CannotWrap, match="SizedExecutor cannot wrap"):

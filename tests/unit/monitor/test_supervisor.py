@@ -226,6 +226,15 @@ def test_processes_that_a_call_leaves_are_ended(run: Run, supervised: str) -> No
     assert "ended_processes" not in following
 
 
+def test_a_fork_that_is_to_keep_caches_keeps_no_process_and_says_so(run: Run) -> None:
+    def start() -> int:
+        return subprocess.Popen(["sleep", "1000"]).pid
+
+    report = run(start, isolation="fork", keep_caches=True)
+    assert not probe.is_alive(report["result"])
+    assert report["ended_processes"] is True
+
+
 def test_a_child_that_has_ended_is_not_told_of(run: Run, supervised: str) -> None:
     def start() -> None:
         child = subprocess.Popen(["true"])
