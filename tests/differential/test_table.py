@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from diff_case import Case
+from diff_case import HTEX, THREADS, WORK_QUEUE, Case
 from diff_page import COMMAND, PAGE, page
-from diff_table import CASES
+from diff_table import CASES, cases
 
 
 def test_the_page_of_differences_is_up_to_date() -> None:
@@ -28,3 +28,8 @@ def test_a_case_that_is_not_the_same_says_what_is_expected(case: Case) -> None:
         assert bool(case.hints) == (case.kind == "different")
         assert bool(case.title) == bool(case.plain) == bool(case.ours)
         assert case.option or case.kind == "better"
+
+
+@pytest.mark.parametrize(("engine", "least"), [(HTEX, 80), (WORK_QUEUE, 25), (THREADS, 15)])
+def test_each_engine_has_enough_cases(engine: str, least: int) -> None:
+    assert len(cases(engine)) >= least

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -437,3 +438,64 @@ def outstanding(side):
     while side.executor.outstanding() and time.monotonic() < until:
         time.sleep(0.005)
     return int(side.executor.outstanding())
+
+
+# Temporary files of tasks that do not end by themselves
+
+
+def make_temporary_and_end(folder, how):
+    """Make a temporary file, note where it is, and do what has the process ended."""
+    descriptor, path = tempfile.mkstemp()
+    os.close(descriptor)
+    Path(folder, "path").write_text(path)
+    if how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    held = bytearray(b"x") * 300_000_000
+    time.sleep(3)  # long enough to be stopped, and no longer, since plain Parsl does not
+    return len(held)
+
+
+def ended_with_temporary_files(side, how, **hints):
+    """Return how a task ends that has temporary files, and whether these are there afterwards."""
+    from parsl_sizer import sized
+
+    function = functools.partial(make_temporary_and_end, how=how)
+    function.__name__ = f"make_temporary_{how}"
+    error = side.app(sized(**hints)(function))(str(side.folder)).exception(20)
+    made = Path((side.folder / "path").read_text())
+    try:
+        return type(error).__name__, made.exists()
+    finally:
+        made.unlink(missing_ok=True)
+
+
+def lost_with_temporary_files(side):
+    return ended_with_temporary_files(side, "killed", no_retry=True)
+
+
+def stopped_with_temporary_files(side):
+    return ended_with_temporary_files(side, "large", memory="100MB", fixed=True)
+
+
+# Executors
+
+
+def mpi_mode(side, how):
+    """Make an executor in MPI mode; return what is said if that cannot be."""
+    from parsl.executors import HighThroughputExecutor, MPIExecutor
+    from parsl.launchers import SimpleLauncher
+    from parsl.providers import LocalProvider
+
+    from parsl_sizer import SizedExecutor
+    from parsl_sizer.engines import CannotWrap
+
+    provider = LocalProvider(launcher=SimpleLauncher())
+    if how == "executor":
+        inner = MPIExecutor(address="127.0.0.1", provider=provider)
+    else:
+        inner = HighThroughputExecutor(address="127.0.0.1", provider=provider)
+        inner.enable_mpi_mode = True
+    try:
+        return "made", side.label == "plain" or SizedExecutor(inner)
+    except CannotWrap as error:
+        return str(error)

@@ -31,7 +31,7 @@ class Case:
     args: tuple[object, ...] = ()
     submits: bool = False
     engines: tuple[str, ...] = (HTEX,)
-    kind: Literal["same", "better", "different"] = "same"
+    kind: Literal["same", "better", "different", "refused"] = "same"
     setup: str = "default"
     """How engines and Parsl are configured: a name in `SETUPS` of `diff_run`."""
 
@@ -45,7 +45,7 @@ class Case:
     """For the page: what happens with ours."""
 
     expected: object = None
-    """If better: the value, or what it `Raises`. If different: what is observed instead."""
+    """If better or refused: the value, or what it `Raises`. If different: what is seen instead."""
 
     differs: Literal["outcome", "files", "processes"] = "outcome"
     """If different: what of that which is observed."""
@@ -54,7 +54,8 @@ class Case:
     """If different: what makes ours do as the plain engine does."""
 
     option: str = ""
-    """For the page: what makes ours do as the plain engine does, as users write it."""
+    """For the page: what makes ours do as the plain engine does, as users write it; if refused,
+    what to do instead."""
 
     harms_plain: bool = False
     """If better: whether plain Parsl is left out, because it would hang or lose its worker."""

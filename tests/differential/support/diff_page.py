@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -38,6 +38,12 @@ DIFFERENT = """
 | a task that | with the plain executor | sized | on | as before with |
 |---|---|---|---|---|
 """
+REFUSED = """
+## Refused
+
+| a program that | with the plain executor | sized | on | instead |
+|---|---|---|---|---|
+"""
 
 
 def page(cases: Sequence[Case] = CASES) -> str:
@@ -49,23 +55,22 @@ def page(cases: Sequence[Case] = CASES) -> str:
             *rows(case for case in cases if case.kind == "better"),
             DIFFERENT,
             *rows(case for case in cases if case.kind == "different"),
+            REFUSED,
+            *rows(case for case in cases if case.kind == "refused"),
         ]
     )
 
 
-def rows(cases: Iterator[Case]) -> Iterator[str]:
-    """Yield a row for each title; cases without one belong to that of another case."""
-    told = set()
+def rows(cases: Iterable[Case]) -> Iterator[str]:
+    """Yield a row for each title with all its engines; cases without one belong to another case."""
+    told: dict[tuple[str, ...], set[str]] = {}
     for case in cases:
-        row = (case.title, case.plain, case.ours, where(case), case.option)
-        if case.title and row not in told:
-            told.add(row)
-            yield f"| {' | '.join(row)} |\n".replace("|  |", "| |")
-
-
-def where(case: Case) -> str:
-    """Return the engines of a case, as they are called."""
-    return ", ".join(NAMES[engine] for engine in case.engines)
+        if case.title:
+            row = (case.title, case.plain, case.ours, case.option)
+            told.setdefault(row, set()).update(case.engines)
+    for (title, plain, ours, option), engines in told.items():
+        where = ", ".join(name for engine, name in NAMES.items() if engine in engines)
+        yield f"| {title} | {plain} | {ours} | {where} | {option} |\n".replace("|  |", "| |")
 
 
 if __name__ == "__main__":

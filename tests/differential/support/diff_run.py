@@ -258,7 +258,7 @@ def anonymous(seen: Any, folder: str) -> Any:
 def check(case: Case, runs: Runs, folder: Path) -> None:
     """Run a case on both sides and compare."""
     runs.use(case.setup)
-    if case.kind == "better":
+    if case.kind in ("better", "refused"):
         check_better(case, runs, folder)
         return
     plain = runs.observed(case, PLAIN, folder / "plain")

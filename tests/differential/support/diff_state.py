@@ -204,6 +204,19 @@ def temporary_file(side):
     return side.outcome(side.app(read_and_remove)(str(side.folder), path))
 
 
+def is_there(folder, path):
+    try:
+        return os.path.exists(path)
+    finally:
+        Path(path).unlink(missing_ok=True)
+
+
+def stays(side):
+    """A task makes a temporary file and another one looks for it."""
+    path = side.app(make_temporary_file)(str(side.folder)).result(20)
+    return side.outcome(side.app(is_there)(str(side.folder), path))
+
+
 def make_temporary_tree(folder):
     made = tempfile.mkdtemp()
     Path(made, "a").mkdir()

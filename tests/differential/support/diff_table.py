@@ -30,6 +30,11 @@ def better(name, program, *args, **options):
     return Case(name=name, program=program, args=args, kind="better", **options)
 
 
+def refused(name, function, *args, **options):
+    """A program that plain Parsl runs, and of which ours says that it cannot."""
+    return Case(name=name, program=function, args=args, submits=True, kind="refused", **options)
+
+
 def different(name, program, *args, **options):
     """A program that does something else with ours, unless an option is given."""
     return Case(name=name, program=program, args=args, kind="different", **options)
@@ -163,19 +168,30 @@ ENDED = {
     "title": "leaves a process behind",
     "plain": "goes on, uncounted, until the block ends or longer",
     "ours": "is ended with its task, since no reservation would cover it",
-    "option": "`keep_caches`",
+    "option": '`keep_caches`; `isolation="inline"` on Work Queue, where `keep_caches` has no '
+    "effect on processes",
     "differs": "processes",
     "expected": {"child": False},
     "hints": {"keep_caches": True},
 }
+ENDED_BY_A_FORK = {**ENDED, "engines": (WORK_QUEUE,), "hints": {"isolation": "inline"}}
 LEFT = [
     same("a thread that is left", processes.leave_thread),
     different("a process that is left", processes.leave_process, **ENDED),
     different("a session that is left", processes.leave_session, **ENDED),
     different("a process that is left by an exception", processes.leave_process_and_raise, **ENDED),
     different("a daemon", processes.fork_twice, **{**ENDED, "expected": {"daemon": False}}),
+    different("a process that is left on Work Queue", processes.leave_process, **ENDED_BY_A_FORK),
+    different("a session that is left on Work Queue", processes.leave_session, **ENDED_BY_A_FORK),
 ]
 
+ENDS_ITS_PROCESS = {
+    "title": "ends its process: `os._exit`, a signal, a fault in a library",
+    "plain": "loses its worker: `WorkerLost`, at the heartbeat",
+    "ours": "is run again twice, then raises an error that names the status or signal, at once; "
+    "its worker lives on, its temporary files are removed",
+    "option": "`no_retry`",
+}
 ENDS = [
     better(
         "a task that leaves the interpreter",
@@ -204,11 +220,7 @@ ENDS = [
             f"a process that ends by {how}",
             processes.end_by,
             how,
-            title="ends its process: `os._exit`, a signal, a fault in a library",
-            plain="loses its worker: `WorkerLost`, at the heartbeat",
-            ours="is run again twice, then raises an error that names the status or signal, at "
-            "once; its worker lives on",
-            option="`no_retry`",
+            **ENDS_ITS_PROCESS,
             expected=Raises("TaskLost", said),
             harms_plain=True,
         )
@@ -229,6 +241,24 @@ ENDS = [
         option="`no_retry`",
         expected=Raises("TaskLost"),
         harms_plain=True,
+    ),
+    better(
+        "temporary files of a process that ends",
+        apps.lost_with_temporary_files,
+        submits=True,
+        **ENDS_ITS_PROCESS,
+        expected=("TaskLost", False),
+        harms_plain=True,
+    ),
+    better(
+        "temporary files of a task that is stopped",
+        apps.stopped_with_temporary_files,
+        submits=True,
+        title="uses more memory or disk than its limit, while its node has no more to give",
+        plain="runs on, and takes what its neighbours need",
+        ours="is stopped and run again with more; a stopped attempt's temporary files are removed",
+        option="`never_kill`",
+        expected=("ResourcesExhausted", False),
     ),
     same("streams that are closed", processes.streams_are_closed, setup="states"),
 ]
@@ -261,6 +291,24 @@ SUBMITTED = [
     program("retries that fail", apps.retried, 9, setup="retries"),
     program("a worker that is lost once", apps.retried_after_a_kill, setup="retries"),
     program("accelerators and affinity", apps.affinity, setup="affinity"),
+    *(
+        refused(
+            f"MPI mode by {how}",
+            apps.mpi_mode,
+            how,
+            title="runs tasks in MPI mode: `MPIExecutor`",
+            plain="gives each task the nodes and launcher that it asks for",
+            ours="is refused when the executor is made: *SizedExecutor cannot wrap a MPIExecutor: "
+            "an MPI task spans nodes, and is sized by its ranks*",
+            option="this executor in `Config` as it is, beside a `SizedExecutor` for other tasks",
+            expected=f"SizedExecutor cannot wrap a {what}: an MPI task spans nodes, and is sized "
+            "by its ranks. Give this executor to Config as it is.",
+        )
+        for how, what in [
+            ("executor", "MPIExecutor"),
+            ("mode", "HighThroughputExecutor in MPI mode"),
+        ]
+    ),
 ]
 
 BASH = [
@@ -308,7 +356,8 @@ STATES = [
         expected=[False, False],
     ),
     same("temporary files that are removed", state.temporary_folder, engines=ALL),
-    program("a temporary file for another task", state.temporary_file),
+    program("a temporary file for another task", state.temporary_file, engines=TOGETHER),
+    program("whether a temporary file stays", state.stays, engines=ALL),
     program("a temporary folder for the program", state.temporary_tree),
     same("the working folder", state.working_folder),
     same("a file in the working folder", state.write_beside),
