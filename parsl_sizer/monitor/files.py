@@ -1,9 +1,10 @@
 """Memory of files: pages of tmpfs and memfd that a call has made, whether they are mapped or not.
 
 Where a runner has a control group, the kernel counts them. Elsewhere they are those of files that
-the processes of the call have open for writing, or had when they were looked at: a file that they
-only read, or that appears on a tmpfs meanwhile, may be another task's. Only what is new since the
-call began counts: of a file that was there before, what it has grown by.
+the processes of the call have open for writing, or had when they were looked at, and those in its
+own folder. Another file that they only read, or that appears on a tmpfs meanwhile, may be another
+task's: the kernel does not record which process has made it. Only what is new since the call began
+counts: of a file that was there before, what it has grown by.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from functools import lru_cache
 
 from . import probe
 from .cgroup import Group
+from .sandbox import working_folder
 
 Key = tuple[int, int]
 """Device and inode: one file, by whatever name."""
@@ -37,6 +39,7 @@ class Files:
         """What the group held when the call began."""
         self._group = group
         self._pid = self._shared = 0
+        self._folder: str | None = None
         self._is_new = True
         self._began = self._next = 0.0
         self._places = places()
@@ -51,8 +54,11 @@ class Files:
         self._mapped: set[Key] = set()
         self._found = 0, 0
 
-    def begin(self, pid: int, shared: int) -> None:
-        """Begin a call in a process that has so much shared memory mapped."""
+    def begin(self, pid: int, shared: int, folder: str | None = None) -> None:
+        """Begin a call in a process that has so much shared memory mapped, and a folder of its own.
+
+        All that comes into this folder is the call's, also what was closed before a look.
+        """
         self._pid, self._shared = pid, shared
         self._began, self._is_new = time.time() - TICK_S, True
         self._free, self._next = free(self._places), 0.0
@@ -68,6 +74,9 @@ class Files:
                 self.before = self._group.shmem()
             else:
                 self._there = _sizes_in(FOLDER)
+        self._folder = folder if self._group is None and folder and in_memory(folder) else None
+        if self._folder is not None:  # what it holds already came with the call, as its input
+            self._sizes.update(_sizes_in(self._folder))
 
     def has_grown(self) -> bool:
         """Whether much memory went into files since, of whatever task: cheap, for short calls."""
@@ -105,6 +114,8 @@ class Files:
         for key, path in list(self._paths.items()):
             if key not in found and self._find(path, found) != key:
                 del self._paths[key]  # it was removed
+        if self._folder is not None:
+            self._add_own(self._folder, found)
         mapped: set[Key] = set()
         for pid in members if found else ():
             for key, is_written in _mapped(pid):
@@ -135,6 +146,16 @@ class Files:
                 if found[key].st_nlink:
                     self._paths[key] = os.readlink(path)  # noqa: PTH115
 
+    def _add_own(self, folder: str, found: dict[Key, os.stat_result]) -> None:
+        """Add the files in the call's own folder, but not what is a link to a file elsewhere."""
+        for status in _files_in(folder):
+            if status.st_dev in devices() and status.st_ctime >= self._began:
+                key = status.st_dev, status.st_ino
+                found[key] = status
+                self._made.add(key)
+                if status.st_nlink == 1:  # whatever time it bears: an archive may say which
+                    self._sizes.setdefault(key, self._there.get(key, 0))
+
     def _find(self, path: str, found: dict[Key, os.stat_result]) -> Key | None:
         """Add a file that is memory and has changed since the call began."""
         with contextlib.suppress(OSError):
@@ -159,13 +180,15 @@ class Files:
 
 def _sizes_in(folder: str) -> dict[Key, int]:
     """Return what each file in a folder takes."""
-    found = {}
+    return {(file.st_dev, file.st_ino): file.st_blocks * 512 for file in _files_in(folder)}
+
+
+def _files_in(folder: str) -> Iterator[os.stat_result]:
+    """Yield the status of each file below a folder; links are not followed."""
     for path, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(OSError):
-                file = os.lstat(f"{path}/{name}")
-                found[file.st_dev, file.st_ino] = file.st_blocks * 512
-    return found
+                yield os.lstat(f"{path}/{name}")
 
 
 def _is_written(pid: int, name: str) -> bool:
@@ -212,20 +235,22 @@ def memfd_device() -> int | None:
     return None
 
 
+def in_memory(folder: str) -> int | None:
+    """Return the device of a folder if its files are memory."""
+    with contextlib.suppress(OSError):
+        device = os.stat(folder).st_dev  # noqa: PTH116 - before every call
+        return device if device in devices() else None
+    return None
+
+
 def places() -> tuple[str, ...]:
-    """Return the folders whose files are memory, one of each file system."""
-    tmp = tempfile.gettempdir()
-    with contextlib.suppress(OSError):
-        device = os.stat(tmp).st_dev  # noqa: PTH116
-        if device in devices() and not _is_on(FOLDER, device):
-            return FOLDER, tmp
-    return (FOLDER,)
-
-
-def _is_on(folder: str, device: int) -> bool:
-    with contextlib.suppress(OSError):
-        return os.stat(folder).st_dev == device  # noqa: PTH116
-    return False
+    """Return a folder of each file system in memory in which calls are likely to make files."""
+    found = {in_memory(FOLDER): FOLDER}
+    for folder in (tempfile.gettempdir(), working_folder()):
+        device = None if folder is None else in_memory(folder)
+        if folder is not None and device is not None:
+            found.setdefault(device, folder)
+    return tuple(found.values())
 
 
 def free(folders: Iterable[str]) -> tuple[float, ...]:

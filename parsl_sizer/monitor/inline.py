@@ -63,7 +63,7 @@ def _run(order: dict[str, Any], func: Callable[[], Any], place: Place) -> dict[s
         before = here.held
         base = here.left.base(category, before)
         account = Account(tidiness)
-        here.begin(order, base, place)
+        here.begin(order, base, place, tmp or working_folder())
         _note(made, func)
         sampler = here.end()
         head = account.closed()
@@ -150,10 +150,12 @@ class Here:
         if self._sandbox is not None and self.pid == os.getpid():
             self._sandbox.remove()
 
-    def begin(self, order: dict[str, Any], base: int, place: Place) -> None:
-        """Have a call sampled if it lasts."""
+    def begin(
+        self, order: dict[str, Any], base: int, place: Place, folder: str | None = None
+    ) -> None:
+        """Have a call sampled if it lasts; `folder` is its own."""
         last = self.tidiness.last
-        self.files.begin(self.pid, last.shared if last else 0)
+        self.files.begin(self.pid, last.shared if last else 0, folder)
         if last is None:  # then no thread looks at it
             place.hold()
         elif self._thread is None:

@@ -12,6 +12,7 @@ import tempfile
 from typing import NamedTuple
 
 from . import cgroup, node, probe
+from .files import in_memory
 
 
 class Layer(NamedTuple):
@@ -74,7 +75,12 @@ def _files() -> Layer:
         return Layer("shmem", True, does, "the control group of the task counts it")
     if not probe.IS_LINUX:
         return Layer("shmem", False, does, "there is no /proc/PID/fd: not Linux")
-    why = "by open files in /proc/PID/fd: what is written and closed between two looks is not seen"
+    why = "by files that are open for writing in /proc/PID/fd, and "
+    if in_memory(tempfile.gettempdir()) is None:
+        why += f"{tempfile.gettempdir()} is no tmpfs"
+    else:
+        why += "all files in the task's TMPDIR, which is a tmpfs"
+    why += ": what is written and closed elsewhere between two looks is not seen"
     return Layer("shmem", True, does, why)
 
 

@@ -136,7 +136,7 @@ class Supervisor:
             place=place,
             at_growth=lambda amount: self._limit(amount, place),
         )
-        self._files.begin(self.pid, self._shared)
+        self._files.begin(self.pid, self._shared, folder)
         is_sent = self._send(sock, order, tmp, buffer)
         verdict = watch.wait(self._poll, self._note_kills) if is_sent else "died"
         frame = self._receive(sock, made) if verdict == "answered" else None

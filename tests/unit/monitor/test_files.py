@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -283,3 +285,72 @@ def test_the_group_is_read_only_after_something_has_changed(
     assert len(looks) == 2
     known.begin(os.getpid(), MB)
     assert len(looks) == 3
+
+
+@pytest.fixture
+def tmpdir_in_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder in /dev/shm below which calls have their TMPDIR; its path has to be short."""
+    made = Path(tempfile.mkdtemp(dir=files.FOLDER))
+    monkeypatch.setattr("tempfile.tempdir", str(made))
+    yield made
+    shutil.rmtree(made)
+
+
+def write_little_files(count: int, size: int, pause_s: float) -> None:
+    """Write files into TMPDIR that are open for a moment each."""
+    for number in range(count):
+        made = Path(tempfile.gettempdir(), f"{number}")
+        made.write_bytes(b"x" * size)
+        os.utime(made, (0, 0))  # as what unpacks archives does
+    time.sleep(pause_s)
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.3])
+@pytest.mark.usefixtures("tmpdir_in_memory")
+def test_files_in_a_tmpdir_in_memory_count_after_they_were_closed(
+    run: Run, isolation: str, pause_s: float
+) -> None:
+    for _ in range(2):
+        report = run(write_little_files, 25, 2 * MB, pause_s, isolation=isolation)
+        assert peak(report) == pytest.approx(51 * MB, rel=0.03, abs=SLACK)
+    assert peak(run(nothing, 0.2, isolation=isolation)) < SLACK
+
+
+@pytest.mark.usefixtures("tmpdir_in_memory")
+def test_a_breach_by_closed_files_in_a_tmpdir_in_memory_is_stopped(
+    run: Run, supervised: str
+) -> None:
+    limits = {"memory": 30 * MB}
+    report = run(write_little_files, 25, 2 * MB, 10.0, isolation=supervised, limits=limits)
+    assert (report["ending"], report["exhausted"]) == ("stopped", ["memory"])
+
+
+@pytest.mark.parametrize("how", [os.link, os.symlink, os.rename])
+@pytest.mark.usefixtures("tmpdir_in_memory")
+def test_a_file_that_was_there_does_not_count_for_being_put_into_a_tmpdir(
+    run: Run, isolation: str, path: Path, how: Callable[[Path, str], None]
+) -> None:
+    def take() -> None:
+        how(path, f"{tempfile.gettempdir()}/taken")
+        time.sleep(0.3)
+
+    write(path, 50 * MB)
+    time.sleep(2 * files.TICK_S)
+    assert peak(run(take, isolation=isolation)) < SLACK
+
+
+def test_files_of_a_working_folder_in_memory_count_too(
+    run: Run, isolation: str, tmpdir_in_memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write_beside() -> None:
+        with Path("input").open("ab") as file:
+            file.write(b"x" * MB)
+        for number in range(10):
+            Path(f"{number}").write_bytes(b"x" * 2 * MB)
+        time.sleep(0.3)
+
+    monkeypatch.chdir(tmpdir_in_memory)
+    write(tmpdir_in_memory / "input", 50 * MB)
+    time.sleep(2 * files.TICK_S)
+    report = run(write_beside, isolation=isolation, sandbox="cwd")
+    assert peak(report) == pytest.approx(22 * MB, rel=0.03, abs=SLACK)

@@ -55,3 +55,17 @@ def test_facts_that_cannot_be_read_are_absent(monkeypatch: pytest.MonkeyPatch) -
         assert "disk" not in node.facts()
     finally:
         node._until = 0.0
+
+
+def test_without_a_group_it_says_which_files_in_memory_are_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(layers.cgroup, "room", lambda found: (None, "of the test"))
+
+    def why() -> str:
+        return next(layer.why for layer in layers.here() if layer.name == "shmem")
+
+    monkeypatch.setattr("tempfile.tempdir", "/dev/shm")
+    assert "open for writing in /proc/PID/fd, and all files in the task's TMPDIR" in why()
+    monkeypatch.setattr("tempfile.tempdir", "/proc")
+    assert "and /proc is no tmpfs: what is written and closed elsewhere" in why()
