@@ -63,7 +63,7 @@ def _run(order: dict[str, Any], func: Callable[[], Any], place: Place) -> dict[s
         before = here.held
         base = here.left.base(category, before)
         account = Account(tidiness)
-        here.begin(order, base, place, tmp or working_folder())
+        here.begin(order, base, place, working_folder() if sandbox is None else tmp)
         _note(made, func)
         sampler = here.end()
         head = account.closed()

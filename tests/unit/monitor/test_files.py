@@ -354,3 +354,14 @@ def test_files_of_a_working_folder_in_memory_count_too(
     time.sleep(2 * files.TICK_S)
     report = run(write_beside, isolation=isolation, sandbox="cwd")
     assert peak(report) == pytest.approx(22 * MB, rel=0.03, abs=SLACK)
+
+
+def test_a_working_folder_that_tasks_share_is_not_ones_own(
+    run: Run, isolation: str, tmpdir_in_memory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = tmpdir_in_memory / ("x" * 40)  # leaves no room for folders of tasks' own
+    long.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(long))
+    monkeypatch.chdir(tmpdir_in_memory)
+    with make_later(tmpdir_in_memory / "neighbours", 50 * MB):
+        assert peak(run(nothing, 1.0, isolation=isolation)) < SLACK
