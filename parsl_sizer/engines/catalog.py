@@ -34,7 +34,7 @@ def engine_for(inner: Any, node: Amounts | None = None) -> Engine:
             raise _refusal(f"a {base.__name__}", base.__name__)
         home = ENGINES.get(f"{base.__module__}:{base.__name__}")
         if home is not None:
-            if getattr(inner, "enable_mpi_mode", False) is True:  # an argument of HTEX in 2024
+            if getattr(inner, "enable_mpi_mode", False) is True:  # a program may set it
                 raise _refusal(f"a {base.__name__} in MPI mode", "MPIExecutor")
             module, _, name = home.partition(":")
             engine: Engine = getattr(importlib.import_module(module), name)(inner, node)
