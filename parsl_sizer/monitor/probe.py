@@ -75,13 +75,15 @@ Known = tuple[int, Stat]
 def read(path: str) -> bytes | None:
     """The whole of a small file, or None."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        return _read(path)
     except OSError:
         return None
+
+
+def _read(path: str) -> bytes:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, 1 << 16)
-    except OSError:
-        return None
     finally:
         os.close(descriptor)
 
@@ -209,6 +211,8 @@ class Tree:
         if self._scans % SCANS_OF_A_STRANGER == 0:
             self._strangers.clear()
         present = set(pids()) - self._without
+        if not present:  # no descriptor is left to look with
+            return
         self.members &= present
         self._strangers &= present
         new = {pid: stat(pid) for pid in present.difference(self.members, self._strangers)}
@@ -280,13 +284,29 @@ def patron() -> Known | None:
 def is_same(pid: int, before: Stat) -> bool:
     """Whether a process is still the one that it was."""
     found = stat(pid)
-    return found is not None and found.started == before.started and found.state not in "ZX"
+    if found is None:
+        return is_alive(pid)
+    return found.started == before.started and found.state not in "ZX"
 
 
 def is_alive(pid: int) -> bool:
-    """Whether a process is there and has not ended."""
+    """Whether a process is there and has not ended; as far as can be told without descriptors."""
     found = stat(pid)
-    return found is not None and found.state not in "ZX"
+    if found is not None:
+        return found.state not in "ZX"
+    try:
+        _read(f"/proc/{pid}/stat")
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    except OSError:  # no descriptor is left: that says nothing of the process
+        pass
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
 
 
 def kill(victims: Iterable[int]) -> None:

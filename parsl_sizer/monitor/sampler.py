@@ -87,7 +87,10 @@ class Sampler:
                 above += self._highest(pid, found) - found.held
         took_s = thread_time() - began
         self.samples += 1
-        self.is_root_alive = self.tree.root in members
+        if self.tree.root not in members:
+            self.is_root_alive = probe.is_alive(self.tree.root)
+            if self.is_root_alive:  # it cannot be read now: nothing is to be noted
+                return took_s
         self._last = members = self._charge.separate(members)
         self._note(members, above, at)
         if at >= self._next_cpu:

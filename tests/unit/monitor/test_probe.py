@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from parsl_sizer.monitor import probe
+from parsl_sizer.monitor.sampler import Sampler
 
 MB = 1_000_000
 GONE = 2**22 + 1
@@ -204,3 +206,35 @@ def test_nothing_is_read_where_there_is_no_proc(monkeypatch: pytest.MonkeyPatch)
     assert probe.memory() is None
     assert probe.pids() == []
     assert not probe.write("/proc/self/clear_refs", b"5")
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_a_process_that_cannot_be_read_is_not_gone(
+    number: int, monkeypatch: pytest.MonkeyPatch, start: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    process = start("sleep", "1000")
+    known = probe.stat(process.pid)
+    assert known
+    sampler = Sampler(process.pid, fresh=0)
+    sampler.sample()
+    peak = sampler.peak
+
+    def refuse(*_: Any) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        patched.setattr(os, "listdir", refuse)
+        assert probe.is_alive(process.pid)
+        assert probe.is_same(process.pid, known)
+        assert not probe.is_alive(GONE)
+        sampler._next_scan = 0.0
+        sampler.sample()
+    assert sampler.is_root_alive
+    sampler.sample()
+    assert (sampler.tree.members, sampler.peak > 0) == ({process.pid}, peak > 0)
+    process.kill()
+    process.wait()
+    assert not probe.is_alive(process.pid)
+    sampler.sample()
+    assert not sampler.is_root_alive
