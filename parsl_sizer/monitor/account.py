@@ -58,7 +58,7 @@ class Tidiness:
     """Keeps a process that makes many calls as it was: small, and in its folder."""
 
     def __init__(self) -> None:
-        self.pid = os.getpid()
+        self.pid, self.keeper = os.getpid(), os.getppid()
         self.home = working_folder()
         self.last = probe.memory()
         self.read_at = time.perf_counter()

@@ -70,8 +70,10 @@ def perform(
     if is_plain:
         head["result"] = result
     head["has_payload"] = payload is not None
-    if has_left_processes() and not order.get("keep_caches"):
-        head["left"], head["spent"], head["ended"] = _end_children()
+    if os.getppid() != tidiness.keeper:  # it died: others' processes have the same parent now
+        os._exit(1)
+    if has_left_processes(tidiness.keeper) and not order.get("keep_caches"):
+        head["left"], head["spent"], head["ended"] = _end_children(tidiness.keeper)
     return head, payload or b""
 
 
@@ -172,24 +174,24 @@ class Surroundings:
                 os.chdir(self._home)
 
 
-def has_left_processes() -> bool:
+def has_left_processes(keeper: int) -> bool:
     """Return whether anything that came out of this runner is left; its keeper adopts orphans."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except (ChildProcessError, AttributeError):
         pid = os.getpid()
-        return any(child != pid for child in probe.children(os.getppid()) or ())
+        return any(child != pid for child in probe.children(keeper) or ())
     return True
 
 
-def _end_children() -> tuple[int, bool, bool]:
+def _end_children(keeper: int) -> tuple[int, bool, bool]:
     """Kill what a call left behind, since nobody would be charged for it.
 
     Gives what it held, whether this runner is no longer fit for use because what is killed
     comes back, and whether any of it was still running.
     """
     until = time.monotonic() + PATIENCE_S
-    left = _left_processes(until)
+    left = _left_processes(keeper, until)
     has_ended_some = any(probe.is_alive(pid) for pid in left)
     parts = [probe.shares(pid) for pid in left]
     held = sum(part.of_anonymous + part.of_shared for part in parts if part is not None)
@@ -199,16 +201,16 @@ def _end_children() -> tuple[int, bool, bool]:
         for pid in left:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
-        left = _left_processes(until)
+        left = _left_processes(keeper, until)
     return held, bool(left), has_ended_some
 
 
-def _left_processes(until: float) -> list[int]:
+def _left_processes(keeper: int, until: float) -> list[int]:
     """Return what came out of this runner, without what the keeper is about to wait for.
 
     What has just ended may have started another process behind the look that met it.
     """
-    pid, keeper, spared = os.getpid(), os.getppid(), _helpers()
+    pid, spared = os.getpid(), _helpers()
     awaited = {(state, keeper) for state in "ZX"}
     ended: set[int] = set()
     while True:

@@ -264,6 +264,27 @@ def test_a_child_that_escapes_its_session_and_its_parent_is_ended(
     assert not probe.is_alive(int(note.read_text()))
 
 
+def test_a_runner_without_its_keeper_ends_nothing_but_itself(
+    run: Run, tmp_path: Path, eventually: Eventually
+) -> None:
+    def orphan() -> None:
+        def note(victims: Any) -> None:
+            (tmp_path / "killed").write_text(str(victims))
+
+        probe.kill = note  # it would be the processes of all
+        keeper = os.getppid()
+        ctypes.CDLL(None).prctl(probe.PR_SET_PDEATHSIG, 0, 0, 0, 0)
+        os.kill(keeper, signal.SIGKILL)
+        while os.getppid() == keeper:
+            time.sleep(0.001)
+        (tmp_path / "pid").write_text(str(os.getpid()))
+
+    assert run(orphan)["ending"] == "died"
+    runner = int((tmp_path / "pid").read_text())
+    eventually(lambda: not probe.is_alive(runner))
+    assert not (tmp_path / "killed").exists()
+
+
 def test_caches_that_are_kept_keep_their_processes(run: Run, eventually: Eventually) -> None:
     def start() -> int:
         code = "import time; time.sleep(1000)"
