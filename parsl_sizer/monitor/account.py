@@ -7,6 +7,7 @@ import ctypes
 import gc
 import os
 import resource
+import tempfile
 import time
 from typing import Any
 
@@ -64,6 +65,21 @@ class Tidiness:
         self.read_at = time.perf_counter()
         self.fresh = self.settled = self.last.held if self.last else 0
         self.children = resource.getrusage(resource.RUSAGE_CHILDREN)
+        self._first: tuple[str | None, str | None] | None = None
+
+    def use_folder(self, path: str | None) -> None:
+        """Have temporary files go to a folder until the next call has another.
+
+        Without one they go where they went at first: the folder of an earlier call may be gone.
+        """
+        if path is None and self._first is None:
+            return
+        self._first = self._first or (os.environ.get("TMPDIR"), tempfile.tempdir)
+        told, tempfile.tempdir = (path, path) if path is not None else self._first
+        if told is None:
+            os.environ.pop("TMPDIR", None)
+        elif os.environ.get("TMPDIR") != told:
+            os.environ["TMPDIR"] = told
 
     def note(self, now: Memory, at: float) -> None:
         """Take note of what is held when a call has ended."""

@@ -48,10 +48,7 @@ def perform(
     """Make one call and pack what it returned or raised; the head says what it took."""
     account = Account(tidiness)
     payload: bytes | None = None
-    if order.get("tmp"):  # it stays until the next call has another
-        tempfile.tempdir = order["tmp"]
-        if os.environ.get("TMPDIR") != order["tmp"]:
-            os.environ["TMPDIR"] = order["tmp"]
+    tidiness.use_folder(order.get("tmp"))
     with Surroundings(order.get("env"), None, tidiness.home):
         try:
             loads, dumps = resolve(order["codec"][0]), resolve(order["codec"][1])

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from parsl.serialize import deserialize
 
-from parsl_sizer.monitor import call, probe, travel
+from parsl_sizer.monitor import call, probe, supervisor, travel
+from parsl_sizer.monitor.sandbox import Sandbox
 from parsl_sizer.monitor.wire import opened
 
 Run = Callable[..., dict[str, Any]]
@@ -291,3 +292,32 @@ def test_the_start_of_a_process_of_its_own_is_a_part_of_the_time(run: Any, isola
     assert alone["wall_s"] < started["wall_s"]
     assert all(before_s <= at <= started["wall_s"] for at, _ in started["series"])
     assert started["series"]
+
+
+def test_without_a_folder_of_its_own_a_call_has_that_of_its_worker(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def where() -> tuple[str | None, str]:
+        return os.environ.get("TMPDIR"), tempfile.gettempdir()
+
+    def write() -> int:
+        Path(tempfile.gettempdir(), "note").write_text("one")
+        return os.getpid()
+
+    own = where()
+    monkeypatch.setattr(supervisor, "Sandbox", Full)
+    runner = run(write)["result"]
+    assert run(where)["result"] == own
+    assert run(os.getpid)["result"] == runner
+
+
+class Full(Sandbox):
+    """A sandbox whose disk is full once it has made one folder."""
+
+    def __init__(self) -> None:
+        self._home, self._lock = None, None
+        self._made = self._empty_since = 0
+        self.path = tempfile.mkdtemp()
+
+    def settle(self, *, stays: bool) -> int | None:
+        return super().settle(stays=False)
