@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 import sizer_apps as apps
-from sizer_runs import running, sized
+from parsl.dataflow.states import States
+from sizer_runs import running, sized, wait_until
 
 LIMIT_S = 100
 ALONE = {"cores": 1, "fixed": True}
@@ -16,8 +17,8 @@ ALONE = {"cores": 1, "fixed": True}
 @pytest.mark.parametrize(
     ("order", "last_after", "expected"),
     [
-        # a starts as soon as it is ready, and so does what is next when one has ended: what
-        # that sets free is submitted a moment later.
+        # a starts as soon as it is ready, and so does b when a has ended: what that sets free
+        # is submitted a moment later, while b waits for it.
         ("first-come", "a", "sabcx"),
         ("dfs", "a", "sabxc"),
         ("bfs", "a", "sabcx"),
@@ -29,7 +30,7 @@ def test_the_place_in_the_workflow_decides(
     tmp_path: Path, order: str, last_after: str, expected: str
 ) -> None:
     """After s come a, b and c, after one of these x; all are called before s ends."""
-    notes, gate = tmp_path / "notes", tmp_path / "gate"
+    notes, gate, second = tmp_path / "notes", tmp_path / "gate", tmp_path / "second"
     executor = sized(node="cores=1,memory=2GB", order=order, kinds=["cores"])
 
     def step(letter: str, *after: Any, **options: Any) -> Any:
@@ -39,9 +40,14 @@ def test_the_place_in_the_workflow_decides(
 
     with running(executor, tmp_path):
         begin = step("s", gate=str(gate))
-        called = {letter: step(letter, begin) for letter in "abc"}
+        gates = {"b": {"gate": str(second)}}
+        called = {letter: step(letter, begin, **gates.get(letter, {})) for letter in "abc"}
         last = step("x", called[last_after])
         gate.touch()
+        if last_after == "a":
+            submitted = (States.launched, States.exec_done)
+            wait_until(lambda: last.task_record["status"] in submitted, "x with the executor")
+        second.touch()
         for future in (*called.values(), last):
             future.result(LIMIT_S)
     assert notes.read_text() == expected

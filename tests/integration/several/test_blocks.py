@@ -68,8 +68,8 @@ def test_a_group_without_nodes_gets_one_for_what_fits_nowhere_else(tmp_path: Pat
         assert not member(made, "big").status_facade  # for that there was room elsewhere
         spec = {"memory": "2GB", "fixed": True}
         assert tasks.hold(1, parsl_resource_specification=spec).result(LIMIT_S) == 1
-        blocks = member(made, "big").status_facade
+        big = member(made, "big")
         wait_until(
-            lambda: {status.state for status in blocks.values()} == {JobState.SCALED_IN},
+            lambda: {one.state for one in big.status_facade.values()} == {JobState.SCALED_IN},
             "the end of the idle block",
         )
