@@ -305,13 +305,10 @@ def write_little_files(count: int, size: int, pause_s: float) -> None:
     time.sleep(pause_s)
 
 
-@pytest.mark.parametrize("pause_s", [0.0, 0.3])
 @pytest.mark.usefixtures("tmpdir_in_memory")
-def test_files_in_a_tmpdir_in_memory_count_after_they_were_closed(
-    run: Run, isolation: str, pause_s: float
-) -> None:
+def test_files_in_a_tmpdir_in_memory_count_after_they_were_closed(run: Run, isolation: str) -> None:
     for _ in range(2):
-        report = run(write_little_files, 25, 2 * MB, pause_s, isolation=isolation)
+        report = run(write_little_files, 25, 2 * MB, 0.3, isolation=isolation)
         assert peak(report) == pytest.approx(51 * MB, rel=0.03, abs=SLACK)
     assert peak(run(nothing, 0.2, isolation=isolation)) < SLACK
 
