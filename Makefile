@@ -48,7 +48,7 @@ help:
 	@echo "make test-slurm     tests on a Slurm that they start (root)"
 	@echo "make test-oldest    tests on the oldest Parsl that is supported"
 	@echo "make test-pythons   tests on other versions of Python, where installed"
-	@echo "make test-long      the tests of the archive that take minutes"
+	@echo "make test-long      the tests of the archive and of placement that take minutes"
 
 demo: $(VENV)/.installed
 	@mkdir -p $(OUT)
@@ -82,7 +82,8 @@ coverage: $(VENV)/.installed-dev
 		--cov=parsl_sizer --cov-report=term --cov-report=html:$(OUT)/coverage
 
 test-long: $(VENV)/.installed-dev
-	$(BIN)/python -m pytest --long -rP tests/acceptance/test_archive_survives.py
+	$(BIN)/python -m pytest --long -rP tests/acceptance/test_archive_survives.py \
+		tests/integration/several/test_tarema.py
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check $(SOURCES)

@@ -72,11 +72,9 @@ def test_workers_that_have_not_got_the_package_are_profiled(tmp_path: Path) -> N
     assert found["htex"][HERE].features["cpu_single"] > 0
 
 
-@pytest.mark.parametrize("wrap", [lambda inner: inner, sized], ids=["plain", "sized"])
-def test_an_executor_without_blocks_is_given_one(tmp_path: Path, wrap: object) -> None:
+def test_an_executor_without_blocks_is_given_one(tmp_path: Path) -> None:
     provider = LocalProvider(init_blocks=0, min_blocks=0, max_blocks=1)
-    assert callable(wrap)
-    with running(wrap(htex(1, provider=provider)), tmp_path) as dfk:
+    with running(sized(htex(1, provider=provider)), tmp_path) as dfk:
         found = profile_nodes(dfk, seconds=LITTLE_S, use_tools=False, archive=False)
     assert set(found["htex"]) == {HERE}
 
