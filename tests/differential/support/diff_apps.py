@@ -75,7 +75,10 @@ def fail(text):
     raise KeyError(text)
 
 
-def wait(path, limit_s=10.0):
+def wait(path, limit_s=10.0, begun=None):
+    """Wait for a file, once another one tells that this has begun."""
+    if begun is not None:
+        Path(begun).touch()
     until = time.monotonic() + limit_s
     while not Path(path).exists():
         if time.monotonic() > until:
@@ -407,7 +410,12 @@ def in_order_of_priority(side):
     """In which order tasks run that waited while all workers were busy."""
     held, gate = side.folder / "held", side.folder / "gate"
     waiting, noting = side.app(wait), side.app(note_letter)
-    keeping, first = (waiting(str(path), 60.0) for path in (held, gate))
+    begun = [side.folder / name for name in ("holding", "waiting")]
+    keeping, first = (
+        waiting(str(path), 60.0, str(name)) for path, name in zip((held, gate), begun, strict=True)
+    )
+    for path in begun:  # else those with a priority would have both workers first
+        wait(path, 20.0)
     notes = str(side.folder / "notes")
     futures = [
         noting(notes, letter, parsl_resource_specification={"priority": priority})

@@ -17,7 +17,8 @@ def members() -> list[HighThroughputExecutor]:
 def test_what_is_set_on_a_list_reaches_each_htex_in_it(name: str) -> None:
     first, second = members()
     made = SizedExecutor([first, second], archive=False)
-    assert getattr(made, name) == getattr(first, name)
+    if hasattr(first, name):  # the oldest Parsl has no _check_python_mismatch
+        assert getattr(made, name) == getattr(first, name)
     setattr(made, name, "said")
     assert getattr(first, name) == getattr(second, name) == getattr(made, name) == "said"
 
