@@ -17,7 +17,7 @@ from .categories import Categories
 from .messages import Load, Loaded
 
 HOLDS_UP_S = 0.2
-"""So long after a category's past was asked for its tasks keep their place in the queue."""
+"""The time for which tasks of a category that is being loaded hold back the tasks behind them."""
 
 
 class Past:
